@@ -1,0 +1,83 @@
+"""The contract between core and plugins: standard library, pydantic and pluggy's markers only."""
+
+from rlvr_core.api.errors import (
+    CATALOGUE,
+    DataError,
+    EnvironmentFault,
+    PluginDependencyError,
+    PluginError,
+    RlvrError,
+    RunEndedError,
+    RunFolderError,
+    StackError,
+)
+from rlvr_core.api.events import (
+    Action,
+    ActionKind,
+    EvalEvent,
+    Finding,
+    RunInfo,
+    Severity,
+    StepEvent,
+)
+from rlvr_core.api.markers import hookimpl
+from rlvr_core.api.plugin import (
+    API_VERSION,
+    Family,
+    Plugin,
+    Resource,
+    RowVerifier,
+    Strict,
+    Verifier,
+    VerifyBatch,
+    VerifyRow,
+)
+from rlvr_core.api.rollouts import FinishReason, Group, Message, Prompt, Rollout, Row, Segment
+from rlvr_core.api.session import Aggregation, Need, PolicyLoss, Session, TokenBatch
+from rlvr_core.api.verdicts import FailureCategory, Json, Stage, Status, Verdict
+
+__all__ = [
+    "API_VERSION",
+    "CATALOGUE",
+    "Action",
+    "ActionKind",
+    "Aggregation",
+    "DataError",
+    "EnvironmentFault",
+    "EvalEvent",
+    "FailureCategory",
+    "Family",
+    "Finding",
+    "FinishReason",
+    "Group",
+    "Json",
+    "Message",
+    "Need",
+    "Plugin",
+    "PluginDependencyError",
+    "PluginError",
+    "PolicyLoss",
+    "Prompt",
+    "Resource",
+    "RlvrError",
+    "Rollout",
+    "Row",
+    "RowVerifier",
+    "RunEndedError",
+    "RunFolderError",
+    "RunInfo",
+    "Segment",
+    "Session",
+    "Severity",
+    "Stage",
+    "StackError",
+    "Status",
+    "StepEvent",
+    "Strict",
+    "TokenBatch",
+    "Verdict",
+    "Verifier",
+    "VerifyBatch",
+    "VerifyRow",
+    "hookimpl",
+]

@@ -1,0 +1,1 @@
+"""The verifiers, samplers, estimators and losses that ship with core."""

@@ -1,0 +1,1 @@
+"""The stack file: its YAML, its models, its messages."""

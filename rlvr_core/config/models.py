@@ -1,0 +1,184 @@
+"""The shape of a stack file: strict models, ranges, and the rules that span two keys.
+
+Phase one of two. A plugin's own settings stay an opaque mapping here; `rlvr_core.plugins.resolve`
+checks them against the plugin's `Config` once the named plugins are loaded.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family
+
+Split = Literal["train", "dev", "transfer", "gate"]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Section(BaseModel):
+    """Base of every section: unknown keys are errors, instances immutable, no NaN or infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DataSource(Section):
+    """Where one split comes from."""
+
+    path: str = Field(min_length=1)
+    """JSON lines or parquet file, relative to the stack file; or ``hf:<data set>[:<split>]``."""
+    limit: Positive | None = None
+    """Use only the first rows."""
+
+
+class DataSection(Section):
+    """The four tiers of data."""
+
+    train: DataSource
+    dev: DataSource | None = None
+    """Early stop, choosing a checkpoint."""
+    transfer: DataSource | None = None
+    """Other ranges, other wording."""
+    gate: DataSource | None = None
+    """Opened once per release candidate; never read while training."""
+
+
+class RolloutSection(Section):
+    """How completions are sampled."""
+
+    engine: Literal["transformers"] = "transformers"
+    group_size: int = Field(default=8, ge=2)
+    """Rollouts a prompt."""
+    prompts_per_step: Positive = 8
+    """Over all processes."""
+    max_completion_tokens: Positive = 512
+    max_prompt_tokens: Positive | None = None
+    """Longer prompts are refused before step 0. Default: what the model has room for."""
+    temperature: float = Field(default=1.0, gt=0, le=10)
+    prompt_format: Literal["auto", "chat", "text"] = "auto"
+    """How a prompt given as a string is sent: as a user turn (chat), as is (text), or as a user turn
+    when the model has a chat template (auto)."""
+    max_rows: Positive = 256
+    """Completions decoded side by side at most; bounds memory."""
+    max_rounds: Positive = 4
+    """Rounds of new prompts a step may take until enough groups are kept."""
+
+
+class TrainSection(Section):
+    """How groups become weights."""
+
+    steps: Positive
+    learning_rate: float = Field(gt=0, lt=1)
+    warmup_steps: int = Field(default=0, ge=0)
+    """Steps over which the learning rate rises linearly from 0."""
+    weight_decay: float = Field(default=0.0, ge=0, lt=1)
+    max_grad_norm: float = Field(default=1.0, gt=0)
+    mini_batches: Positive = 1
+    """Optimiser updates that one pass over a batch of rollouts is split into."""
+    passes: Positive = 1
+    """Passes over each batch of rollouts."""
+    micro_batch_tokens: Positive = 4096
+    """Tokens (prompts included) in one forward pass at most; a group larger than this goes alone."""
+    precision: Literal["bf16", "fp32"] = "bf16"
+    """bf16: weights in float32, matrix products under autocast."""
+    layout: Literal["auto", "shared", "rows"] = "auto"
+    """shared: the prompt of a group is computed once; rows: once for each rollout; auto: shared when
+    a check on the loaded model shows equal results."""
+    checkpoint_every: int = Field(default=0, ge=0)
+    """Steps between checkpoints; 0: only the last step."""
+    keep_checkpoints: Positive = 2
+    """Complete checkpoints that are kept."""
+
+
+class EvaluateSection(Section):
+    """How the held-out splits are measured."""
+
+    splits: list[Literal["dev", "transfer"]] = ["dev"]
+    every: int = Field(default=0, ge=0)
+    """Steps between evaluations; 0: before the first step and after the last."""
+    samples_per_prompt: Positive = 1
+    temperature: float | None = Field(default=None, gt=0, le=10)
+    """Default: the rollout temperature."""
+    also: list[str] = []
+    """Verifiers of the stack that grade evaluation completions in addition; never rewarded."""
+
+
+class VerificationSection(Section):
+    """The budget of supervised verification."""
+
+    workers: Positive | None = None
+    """Worker processes for `cpu` verifiers. Default: (cores - 1) / local processes, at least 1."""
+    timeout_s: float = Field(default=10.0, gt=0, le=3600)
+    """Deadline of a row, from the moment work on it starts."""
+    on_timeout: Literal["mask", "fail"] = "mask"
+    """What a row is that passes its deadline twice, the second time alone."""
+    max_error_rate: float = Field(default=0.05, ge=0, le=1)
+    """The run stops when more than this share of the last `error_window` verdicts are errors."""
+    error_window: Positive = 256
+
+
+class PluginEntry(Section):
+    """One line of a plugin list: ``name``, or ``name: {config}``."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    """Instance name, unique in the stack."""
+    plugin: str
+    """Registered name of the plugin; the instance name unless the entry says otherwise."""
+    timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    on_timeout: Literal["mask", "fail"] | None = None
+    concurrency: Positive | None = None
+    weight: float = 1.0
+    """The reward of a row is this times the verifier's score."""
+    config: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_yaml(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"name": value, "plugin": value}
+        if not isinstance(value, dict):
+            raise ValueError("must be a plugin name, or one name with its settings")
+        if len(value) != 1:
+            if {"name", "plugin", "config"} <= value.keys():
+                return value
+            raise ValueError("must hold exactly one plugin name; start a new '- ' for the next")
+        name, settings = next(iter(value.items()))
+        settings = {} if settings is None else settings
+        if not isinstance(settings, dict):
+            raise ValueError(f"the settings of {name!r} must be a mapping")
+        core = {key: settings[key] for key in RESERVED_CONFIG_KEYS & settings.keys()}
+        config = {key: item for key, item in settings.items() if key not in RESERVED_CONFIG_KEYS}
+        return {"name": name, "plugin": name, **core, "config": config}
+
+
+class Stack(Section):
+    """A whole stack file."""
+
+    schema_version: Literal[1] = 1
+    model: str = Field(min_length=1)
+    """A folder, a hub id, or the built-in name ``smollm2``."""
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    data: DataSection
+    rollout: RolloutSection = RolloutSection()
+    verifiers: list[PluginEntry] = Field(min_length=1)
+    samplers: list[PluginEntry] = []
+    advantage: list[PluginEntry] = []
+    monitors: list[PluginEntry] = []
+    train: TrainSection
+    evaluate: EvaluateSection = EvaluateSection()
+    verification: VerificationSection = VerificationSection()
+    control: PluginEntry | None = None
+    """Control arm: this plugin's rewards replace those of stage 5."""
+
+    def entries(self) -> list[tuple[Family, int, PluginEntry]]:
+        """Return every plugin entry as (family, position, entry), in call order."""
+        return [
+            (family, position, entry)
+            for family in Family
+            for position, entry in enumerate(getattr(self, family.value))
+        ]
+
+    @field_validator("verifiers", "samplers", "advantage", "monitors", mode="before")
+    @classmethod
+    def _empty_list(cls, value: Any) -> Any:
+        return [] if value is None else value

@@ -1,0 +1,1 @@
+"""Measuring a policy on a held-out split."""

@@ -1,0 +1,1 @@
+"""The monitors that ship with core."""

@@ -1,0 +1,1 @@
+"""Finding, loading, registering and calling plugins."""

@@ -1,0 +1,1 @@
+"""The loop: collect, learn, log, checkpoint."""

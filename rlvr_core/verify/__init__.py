@@ -1,0 +1,1 @@
+"""Supervised verification: worker processes, deadlines, blame."""
