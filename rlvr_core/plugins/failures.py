@@ -1,0 +1,54 @@
+"""Turn what goes wrong while a plugin is imported into an error that names the party at fault."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from rlvr_core.api.errors import PluginDependencyError, PluginError
+
+if TYPE_CHECKING:
+    from rlvr_core.plugins.ref import PluginRef
+
+
+def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None) -> PluginError:
+    """Return the error to raise for an exception that importing `ref` raised.
+
+    A module that belongs to the plugin itself and is not there means that the plugin is wrongly
+    packaged; any other missing module is a dependency that is not installed.
+    """
+    where = ref.blame if origin is None else f"{ref.blame}, needed by {origin}"
+    cause = f"{type(exc).__name__}: {exc}"
+    message = f"plugin {ref.plugin!r} could not be imported"
+    if isinstance(exc, ModuleNotFoundError) and exc.name and not _is_own(ref, exc.name):
+        return PluginDependencyError(
+            "RLVR-P102",
+            f"{message}: the module {exc.name!r}, which it needs, is not installed",
+            origin=where,
+            cause=cause,
+            fix=_dependency_fix(ref, exc.name),
+            report=ref.report_url,
+        )
+    if isinstance(exc, ModuleNotFoundError):
+        fix = f"the package is incomplete; try: pip install --force-reinstall {ref.distribution}"
+    elif isinstance(exc, SystemExit):
+        fix = "a module may not end the process when it is imported; report it to its author"
+    else:
+        fix = f"upgrade it: pip install --upgrade {ref.distribution}; or report it to its author"
+    return PluginError(
+        "RLVR-P102", message, origin=where, cause=cause, fix=fix, report=ref.report_url
+    )
+
+
+def _is_own(ref: PluginRef, module: str) -> bool:
+    return module.partition(".")[0] == ref.value.partition(":")[0].partition(".")[0]
+
+
+def _dependency_fix(ref: PluginRef, module: str) -> str:
+    top = module.partition(".")[0]
+    if "." in module and find_spec(top) is not None:
+        return f"{top!r} is installed but has no {module!r}; try: pip install --upgrade {top}"
+    return (
+        f"pip install {ref.distribution!r} again, with its dependencies; "
+        f"if that does not bring {top!r}: pip install {top}"
+    )
