@@ -1,1 +1,1 @@
-"""Where a model comes from."""
+"""Where a model comes from: a folder, a hub id, or the embedded default."""

@@ -1,0 +1,57 @@
+"""From the ``model`` of a stack to something that transformers can load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from rlvr_core.api.errors import EnvironmentFault, StackError
+from rlvr_core.models import smollm2
+
+BUILT_IN = "smollm2"
+_HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+
+
+def resolve_model(
+    name: str,
+    on_progress: Callable[[str], None] | None = None,
+    base: Path | None = None,
+) -> Path | str:
+    """Return the folder of a model, or its hub id.
+
+    Args:
+        name: A folder, a hub id (returned as it is), or ``smollm2``, which is fetched and converted
+            on first use. A folder called ``smollm2`` is written ``./smollm2``.
+        on_progress: Told in plain sentences what is fetched and how far it is.
+        base: Folder that a relative `name` starts from, usually the stack file's; by default the
+            current one.
+
+    Raises:
+        StackError: The name is a path and no folder stands there.
+        EnvironmentFault: The folder holds no model, or ``smollm2`` could not be fetched.
+    """
+    if name == BUILT_IN:
+        return smollm2.ensure_model(on_progress)
+    folder = (base or Path()) / Path(name).expanduser()
+    if folder.is_dir():
+        return _checked(folder)
+    if _HUB_ID.fullmatch(name) and not name.startswith("."):
+        return name
+    raise StackError(
+        "RLVR-S106",
+        f"the model {name!r} is neither a folder nor a hub id",
+        origin=str(folder.absolute()),
+        fix=f"give an existing folder, a hub id such as 'owner/name', or {BUILT_IN!r}",
+    )
+
+
+def _checked(folder: Path) -> Path:
+    if (folder / "config.json").is_file():
+        return folder
+    raise EnvironmentFault(
+        "RLVR-E102",
+        "the model folder holds no config.json",
+        origin=str(folder.absolute()),
+        fix="give the folder that save_pretrained wrote, or a checkpoint of a run",
+    )
