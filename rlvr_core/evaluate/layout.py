@@ -1,0 +1,147 @@
+r"""Names, format number and text rules of a run folder, shared by its writer and its reader.
+
+Text is stored as UTF-8. A lone surrogate, which UTF-8 cannot hold, is written as its six-character
+escape (``\ud800``): inside JSON that is the standard escape and comes back exactly; in the plain
+text columns of a parquet file it stays an escape (the token ids beside it are exact).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlvr_core.api.errors import RunFolderError
+from rlvr_core.api.rollouts import Prompt
+from rlvr_core.api.verdicts import Json
+
+FORMAT = 1
+"""Version of the run folder's format; readers refuse newer ones."""
+MANIFEST = "manifest.json"
+STACK = "stack.yaml"
+METRICS = "metrics.jsonl"
+EVALS = "evals.jsonl"
+EVENTS = "events.jsonl"
+LOGS = (METRICS, EVALS, EVENTS)
+ROLLOUTS = "rollouts"
+EVALUATIONS = "evaluations"
+CHECKPOINTS = "checkpoints"
+DISCARDED = "discarded"
+PARSE_FAILURES = ("no_answer", "malformed")
+"""Failures that mean: no answer could be read at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """The records of a JSON lines file."""
+
+    records: list[dict[str, Json]]
+    unreadable: int
+    """Lines that are not a JSON object, such as one torn by a killed process."""
+
+
+def rollouts_file(step: int) -> str:
+    """Return the name, inside a run folder, of the file with the rollouts of a step."""
+    return f"{ROLLOUTS}/{step:06d}.parquet"
+
+
+def evaluation_file(step: int, split: str) -> str:
+    """Return the name, inside a run folder, of the file with an evaluation's completions."""
+    return f"{EVALUATIONS}/{step:06d}-{split}.parquet"
+
+
+def storable(text: str) -> str:
+    r"""Return text that UTF-8 can hold: lone surrogates become ``\udXXX`` escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def to_json_text(value: Json) -> str:
+    """Return strict one-line JSON; NaN and infinities become null, unknown objects their repr."""
+    return storable(json.dumps(without_non_finite(value), ensure_ascii=False, default=repr))
+
+
+def without_non_finite(value: Json) -> Json:
+    """Return a copy of `value` in which NaN and infinities are None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): without_non_finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_non_finite(item) for item in value]
+    return value
+
+
+def prompt_to_json(prompt: Prompt) -> str:
+    """Return a prompt as JSON: a string, or a list of ``{"role", "content"}``."""
+    if isinstance(prompt, str):
+        return to_json_text(prompt)
+    return to_json_text([{"role": turn.role, "content": turn.content} for turn in prompt])
+
+
+def read_json_lines(path: Path) -> JsonLines:
+    """Read a JSON lines file; a missing one is empty, and unreadable lines are counted."""
+    records: list[dict[str, Json]] = []
+    unreadable = 0
+    content = path.read_bytes() if path.exists() else b""
+    for line in content.split(b"\n"):
+        if not line.strip():
+            continue
+        record = parse_line(line)
+        if record is None:
+            unreadable += 1
+        else:
+            records.append(record)
+    return JsonLines(records, unreadable)
+
+
+def parse_line(line: bytes) -> dict[str, Json] | None:
+    """Return the JSON object of one line, or None when it is not one."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def read_manifest(path: Path) -> dict[str, Json]:
+    """Return the manifest of the run folder at `path`.
+
+    Raises:
+        RunFolderError: RLVR-T104, when there is none, it is damaged, or its format is newer.
+    """
+    file = path / MANIFEST
+    try:
+        manifest = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise RunFolderError(
+            "RLVR-T104",
+            f"{path} is not a run folder",
+            origin=str(path),
+            cause=f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder",
+            fix="give the folder that `rlvr train` or `rlvr demo` printed at its end",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _unreadable(file, str(error)) from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
+        raise _unreadable(file, 'it is not a JSON object with a number "format"')
+    if manifest["format"] > FORMAT:
+        raise RunFolderError(
+            "RLVR-T104",
+            f"{path} was written by a newer rlvr",
+            origin=str(file),
+            cause=f"it has format {manifest['format']}, this version reads up to {FORMAT}",
+            fix="upgrade rlvr-core",
+        )
+    return manifest
+
+
+def _unreadable(file: Path, cause: str) -> RunFolderError:
+    return RunFolderError(
+        "RLVR-T104",
+        f"{file.name} cannot be read",
+        origin=str(file),
+        cause=cause,
+        fix="restore the file from a copy; the other files of the run do not depend on it",
+    )

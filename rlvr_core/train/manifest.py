@@ -1,0 +1,97 @@
+"""Facts for a run's manifest that come from the machine and from git."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rlvr_core.api.verdicts import Json
+
+_GIT_TIMEOUT_S = 10
+
+
+def hardware_facts() -> dict[str, Json]:
+    """Return what a run's speed and bits depend on: machine, Python, torch and its devices.
+
+    Without torch, ``torch`` is None and ``devices`` is empty.
+    """
+    return {
+        "system": platform.system(),
+        "machine": platform.machine(),
+        "cpu": _cpu_name(),
+        "cores": _usable_cores(),
+        "memory_bytes": _memory_bytes(),
+        "python": platform.python_version(),
+        **_torch_facts(),
+    }
+
+
+def code_revision(folder: Path | None = None) -> dict[str, Json] | None:
+    """Return ``{"commit", "dirty"}`` of the git work tree at `folder`, or None outside of one.
+
+    Args:
+        folder: By default the current working directory.
+    """
+    git = shutil.which("git")
+    if git is None:
+        return None
+    commit = _git_output(git, folder, "rev-parse", "HEAD")
+    changes = _git_output(git, folder, "status", "--porcelain", "--untracked-files=no")
+    if not commit or changes is None:
+        return None
+    return {"commit": commit, "dirty": bool(changes)}
+
+
+def _git_output(git: str, folder: Path | None, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(  # noqa: S603  (fixed arguments, no shell)
+            [git, *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=_GIT_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def _torch_facts() -> dict[str, Json]:
+    try:
+        import torch
+    except ImportError:
+        return {"torch": None, "threads": None, "devices": []}
+    devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return {
+        "torch": str(torch.__version__),
+        "threads": torch.get_num_threads(),
+        "devices": devices,
+    }
+
+
+def _usable_cores() -> int | None:
+    # A container's share of the cores, where the system can tell it.
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _memory_bytes() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

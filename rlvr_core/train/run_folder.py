@@ -1,0 +1,256 @@
+"""The run folder's writer: everything a run leaves behind, safe against a kill at any moment.
+
+::
+
+    manifest.json  stack.yaml                     written once; the manifest's status changes
+    metrics.jsonl  evals.jsonl  events.jsonl      append-only, one JSON object a line
+    rollouts/000001.parquet                       every rollout of step 1
+    evaluations/000000-dev.parquet                every completion of an evaluation
+    checkpoints/                                  see `rlvr_core.train.checkpoints`
+    discarded/001/                                what a resume set aside, in the same layout
+    run.lock                                      held by the writing process
+
+Lines: one write, flushed to disk, so that at most the last line can be torn; a reader skips it, and
+the next line starts on a line of its own. NaN and infinities are never written: the value becomes
+null, and the line gains ``"non_finite": {"loss": "nan"}``. Tables are written aside and renamed.
+The columns and keys are listed in ``docs/reference/run-folder.md``.
+
+Rewinding to step N moves everything later than N to ``discarded/``; nothing is ever deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Self
+
+from rlvr_core.api.errors import RunFolderError
+from rlvr_core.api.rollouts import Group, Rollout
+from rlvr_core.api.verdicts import Json, Verdict
+from rlvr_core.evaluate import layout
+from rlvr_core.train.rollout_tables import evaluation_table, rollout_table, write_table
+from rlvr_core.train.run_lock import exclusive
+from rlvr_core.train.storage import append_line, storing, sync_folder, write_aside
+
+
+class RunFolder:
+    """One run's folder, open for writing. Hold `lock` while you write.
+
+    Every method that writes raises `EnvironmentFault` (RLVR-T106) when the disk does not take it.
+    """
+
+    def __init__(self, path: Path, manifest: Mapping[str, Json]) -> None:
+        self.path = path
+        self._manifest = dict(manifest)
+
+    @classmethod
+    def create(cls, path: Path, manifest: Mapping[str, Json], stack_yaml: str) -> Self:
+        """Make the folder of a new run; it appears whole or not at all.
+
+        Args:
+            path: Must not exist, or be an empty folder.
+            manifest: Facts of the run; ``format`` is added.
+            stack_yaml: The resolved stack.
+
+        Raises:
+            RunFolderError: RLVR-T101, when something is there already.
+            EnvironmentFault: RLVR-T106.
+        """
+        path = path.resolve()
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise _occupied(path)
+        manifest = {"format": layout.FORMAT, **manifest}
+        with storing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+            try:
+                aside.chmod(0o755)
+                _write_text(aside / layout.MANIFEST, _pretty(manifest))
+                _write_text(aside / layout.STACK, layout.storable(stack_yaml))
+                for name in (layout.ROLLOUTS, layout.EVALUATIONS, layout.CHECKPOINTS):
+                    (aside / name).mkdir()
+                _move_into_place(aside, path)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
+            sync_folder(path.parent)
+        return cls(path, manifest)
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open the folder of a run that was created before.
+
+        Raises:
+            RunFolderError: RLVR-T104, when it is not a run folder, damaged, or of a newer format.
+        """
+        return cls(path.resolve(), layout.read_manifest(path))
+
+    @property
+    def manifest(self) -> Mapping[str, Json]:
+        """The manifest as it stands on disk."""
+        return self._manifest
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep every other process from writing to this run while the block runs.
+
+        Raises:
+            RunFolderError: RLVR-T105, on entry, when another process holds the lock.
+        """
+        return exclusive(self.path)
+
+    def update_manifest(self, **changes: Json) -> None:
+        """Replace top-level entries of the manifest in one step."""
+        manifest = {**self._manifest, **changes}
+        text = _pretty(manifest)
+        write_aside(self.path / layout.MANIFEST, lambda aside: aside.write_text(text, "utf-8"))
+        self._manifest = manifest
+
+    def append_metrics(self, record: Mapping[str, Json]) -> None:
+        """Append the record of a finished step (key ``step``) to ``metrics.jsonl``."""
+        self._append(layout.METRICS, record)
+
+    def append_eval(self, record: Mapping[str, Json]) -> None:
+        """Append what `evaluate.record.evaluation_record` returned to ``evals.jsonl``."""
+        self._append(layout.EVALS, record)
+
+    def append_event(self, record: Mapping[str, Json]) -> None:
+        """Append an event (keys ``step`` and ``kind``) to ``events.jsonl``; its time is added."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._append(layout.EVENTS, {"time": now, **record})
+
+    def write_rollouts(self, step: int, groups: Sequence[Group], kept: Sequence[bool]) -> Path:
+        """Write every rollout of a step.
+
+        Args:
+            step: 1-based.
+            groups: All groups that were collected, kept or not.
+            kept: For each group, whether it was trained on.
+
+        Raises:
+            ValueError: When `kept` does not say one thing a group.
+        """
+        table = rollout_table(groups, kept)
+        path = self.path / layout.rollouts_file(step)
+        write_aside(path, lambda aside: write_table(table, aside))
+        return path
+
+    def write_evaluation(
+        self,
+        step: int,
+        split: str,
+        rollouts: Sequence[Rollout],
+        verdicts: Mapping[str, Sequence[Verdict]],
+    ) -> Path:
+        """Write every completion of an evaluation, with the verdicts of all graders.
+
+        Raises:
+            ValueError: When a grader does not have one verdict a completion.
+        """
+        table = evaluation_table(rollouts, verdicts)
+        path = self.path / layout.evaluation_file(step, split)
+        write_aside(path, lambda aside: write_table(table, aside))
+        return path
+
+    def rewind(self, step: int) -> Path | None:
+        """Set aside everything later than `step`, so that the run continues from there.
+
+        Lines that cannot be read (torn by a kill) are set aside too. An event tells about it.
+
+        Returns:
+            The new folder under ``discarded/``; None when there was nothing later.
+        """
+        root = self.path / layout.DISCARDED
+        with storing(root):
+            numbers = [int(entry.name) for entry in root.glob("[0-9]*") if entry.name.isdigit()]
+            target = root / f"{max(numbers, default=0) + 1:03d}"
+            for name in layout.LOGS:
+                _split_log(self.path / name, target / name, step)
+            for name in (layout.ROLLOUTS, layout.EVALUATIONS):
+                _move_tables(self.path / name, target / name, step)
+        if not target.exists():
+            return None
+        discarded = target.relative_to(self.path).as_posix()
+        self.append_event({"step": step, "kind": "rewound", "discarded": discarded})
+        return target
+
+    def _append(self, name: str, record: Mapping[str, Json]) -> None:
+        clean = {str(key): layout.without_non_finite(value) for key, value in record.items()}
+        lost = {
+            str(key): str(value)
+            for key, value in record.items()
+            if isinstance(value, float) and not math.isfinite(value)
+        }
+        if lost:
+            clean["non_finite"] = lost
+        text = json.dumps(clean, ensure_ascii=False, allow_nan=False)
+        append_line(self.path / name, layout.storable(text).encode())
+
+
+def _occupied(path: Path) -> RunFolderError:
+    if (path / layout.MANIFEST).exists():
+        message = f"{path} already holds a run"
+        fix = "continue it with --resume, or choose another folder for the new run"
+    else:
+        message = f"{path} is not empty, and is not a run of rlvr"
+        fix = "choose another folder for the run; nothing was changed"
+    return RunFolderError("RLVR-T101", message, origin=str(path), fix=fix)
+
+
+def _move_into_place(aside: Path, path: Path) -> None:
+    try:
+        # Succeeds onto nothing and onto an empty folder, and onto nothing else.
+        aside.rename(path)
+    except OSError as error:
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise _occupied(path) from error
+        raise
+
+
+def _pretty(manifest: Mapping[str, Json]) -> str:
+    clean = layout.without_non_finite(manifest)
+    return layout.storable(json.dumps(clean, ensure_ascii=False, indent=2) + "\n")
+
+
+def _write_text(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _split_log(log: Path, discarded: Path, step: int) -> None:
+    """Move the lines of `log` that are later than `step` to `discarded`."""
+    if not log.exists():
+        return
+    kept: list[bytes] = []
+    dropped: list[bytes] = []
+    for line in log.read_bytes().split(b"\n"):
+        if line.strip():
+            (kept if _is_within(line, step) else dropped).append(line + b"\n")
+    if not dropped:
+        return
+    # First the copy, then the cut: a kill in between leaves lines twice, never nowhere.
+    write_aside(discarded, lambda aside: aside.write_bytes(b"".join(dropped)))
+    write_aside(log, lambda aside: aside.write_bytes(b"".join(kept)))
+
+
+def _is_within(line: bytes, step: int) -> bool:
+    record = layout.parse_line(line)
+    if record is None:
+        return False
+    return not isinstance(record.get("step"), int) or record["step"] <= step
+
+
+def _move_tables(folder: Path, discarded: Path, step: int) -> None:
+    """Move the parquet files of steps later than `step` to `discarded`."""
+    for file in sorted(folder.glob("[0-9]*.parquet")):
+        number = file.stem.split("-")[0]
+        if number.isdigit() and int(number) > step:
+            discarded.mkdir(parents=True, exist_ok=True)
+            file.replace(discarded / file.name)

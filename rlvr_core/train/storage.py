@@ -1,0 +1,67 @@
+"""Writing files so that a reader sees all of a file or none of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rlvr_core.api.errors import EnvironmentFault
+
+
+@contextmanager
+def storing(path: Path) -> Iterator[None]:
+    """Turn an operating-system error into one that says what could not be written.
+
+    Raises:
+        EnvironmentFault: RLVR-T106.
+    """
+    try:
+        yield
+    except EnvironmentFault:
+        raise
+    except OSError as error:
+        raise EnvironmentFault(
+            "RLVR-T106",
+            f"{path.name} could not be written",
+            origin=str(path),
+            cause=f"{error.strerror or error}",
+            fix="free disk space or correct the permissions, then continue with --resume",
+        ) from error
+
+
+def write_aside(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a file beside `path`, make it durable, and rename it to `path`."""
+    # A fixed name, so that what a killed process left is overwritten and never piles up.
+    aside = path.with_name(f".{path.name}.tmp")
+    with storing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(aside)
+        with aside.open("rb+") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
+        sync_folder(path.parent)
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line (given without its newline) in one write, and make it durable."""
+    with storing(path), path.open("a+b", buffering=0) as file:
+        content = memoryview((b"" if _ends_a_line(file.fileno()) else b"\n") + line + b"\n")
+        while content:
+            content = content[file.write(content) :]
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _ends_a_line(descriptor: int) -> bool:
+    size = os.fstat(descriptor).st_size
+    return size == 0 or os.pread(descriptor, 1, size - 1) == b"\n"
