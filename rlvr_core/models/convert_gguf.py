@@ -1,8 +1,8 @@
 """Run as a script, in a process of its own: one GGUF file becomes a safetensors model folder.
 
 A process of its own gives its memory back, keeps the progress bars of transformers out of the
-caller's terminal, and can be killed without a trace in the caller. Imports nothing of rlvr, so that it
-runs wherever the calling interpreter does.
+caller's terminal, and can be killed without a trace in the caller. Imports nothing of rlvr, so that
+it runs wherever the calling interpreter does.
 """
 
 from __future__ import annotations

