@@ -33,6 +33,7 @@ CATALOGUE: dict[str, str] = {
     # D: data
     "RLVR-D101": "a data file could not be read",
     "RLVR-D102": "rows of a data file are not usable",
+    "RLVR-D103": "a data file could not be written, or would be overwritten",
     # T: the run
     "RLVR-T101": "the run folder belongs to another run, or already holds one",
     "RLVR-T102": "there is no complete checkpoint to continue from",

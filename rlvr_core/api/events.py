@@ -34,7 +34,7 @@ class StepEvent:
     step: int
     """1-based."""
     groups: Sequence[Group]
-    """Every group that was collected on this process, kept or not, with verdicts and rewards."""
+    """Every group of the step, of all processes, kept or not, with verdicts and rewards."""
     metrics: Mapping[str, float]
     """The line that goes to ``metrics.jsonl``, already reduced over processes."""
 

@@ -65,6 +65,10 @@ class Session(Protocol):
         """Return a generator that depends on (seed, step, purpose, key) and on nothing else."""
         ...
 
+    def run_random(self, purpose: str, *key: object) -> random.Random:
+        """Return a generator that depends on (seed, purpose, key), the same in every step."""
+        ...
+
     def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
         """Add up each value over all processes. Every process must call it equally often."""
         ...

@@ -1,0 +1,48 @@
+"""What the loop asks of a rollout engine. Small, so that a second engine is easy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from rlvr_core.api.rollouts import FinishReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRequest:
+    """One completion to sample."""
+
+    prompt_ids: tuple[int, ...]
+    max_tokens: int
+    temperature: float
+    key: tuple[object, ...]
+    """What the draw is for: its randomness depends on this and on nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One sampled completion."""
+
+    token_ids: list[int]
+    """As sampled, the final stop token included."""
+    logps: list[float]
+    """Under the sampling distribution (at the request's temperature), one a token."""
+    entropy: float
+    """Mean entropy in nats of the sampling distribution over the sampled tokens."""
+    finish_reason: FinishReason
+
+
+class Engine(Protocol):
+    """Samples completions from the current weights of the policy."""
+
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        on_finished: Callable[[int, Sample], None],
+    ) -> None:
+        """Sample every request; tell `on_finished` (index, sample) as soon as each is done.
+
+        Requests with equal prompts should stand side by side: their prompt is computed once.
+        """
+        ...

@@ -1,0 +1,78 @@
+"""From rows to rollouts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rlvr_core.api.rollouts import FinishReason, Prompt, Rollout, Row, Segment
+from rlvr_core.rollout.engine import Engine, Sample, SampleRequest
+from rlvr_core.rollout.tokens import PromptTokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One completion that is to be sampled."""
+
+    row: Row
+    sample_index: int
+    sampled_under: Prompt
+    trained_under: Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingSettings:
+    """What all completions of one call share."""
+
+    key: tuple[object, ...]
+    """Beginning of every draw's key: (run seed, purpose, step)."""
+    max_tokens: int
+    temperature: float
+    weights_version: int
+
+
+def sample_rollouts(
+    engine: Engine,
+    tokenizer: PromptTokenizer,
+    draws: Sequence[Draw],
+    settings: SamplingSettings,
+    on_rollout: Callable[[Rollout], None],
+) -> list[Rollout]:
+    """Sample every draw and return the rollouts in the order of the draws.
+
+    Args:
+        engine: Samples from the current weights.
+        tokenizer: Encodes prompts and decodes completions.
+        draws: With those of one prompt side by side.
+        settings: Shared by all of them.
+        on_rollout: Told each rollout as soon as it is finished, so that verification can begin.
+    """
+    finished: dict[int, Rollout] = {}
+
+    def finish(index: int, sample: Sample) -> None:
+        draw = draws[index]
+        ended = sample.finish_reason is FinishReason.STOP
+        finished[index] = Rollout(
+            row=draw.row,
+            sample_index=draw.sample_index,
+            completion=tokenizer.decode(sample.token_ids[:-1] if ended else sample.token_ids),
+            segments=[Segment(token_ids=sample.token_ids, logps=sample.logps)],
+            finish_reason=sample.finish_reason,
+            weights_version=settings.weights_version,
+            sampled_under=draw.sampled_under,
+            trained_under=draw.trained_under,
+            entropy=sample.entropy,
+        )
+        on_rollout(finished[index])
+
+    requests = [
+        SampleRequest(
+            prompt_ids=tokenizer.encode(draw.sampled_under),
+            max_tokens=settings.max_tokens,
+            temperature=settings.temperature,
+            key=(*settings.key, draw.row.id, draw.sample_index),
+        )
+        for draw in draws
+    ]
+    engine.sample(requests, finish)
+    return [finished[index] for index in range(len(draws))]

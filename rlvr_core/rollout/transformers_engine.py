@@ -1,0 +1,195 @@
+"""Sampling with the policy's own transformers model.
+
+The part that all prompts share (a system prompt, worked examples) is computed once, the rest of each
+prompt once for its group; finished completions leave the batch. Each token is one uniform number and
+an inverse cumulative distribution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from rlvr_core.api.rollouts import FinishReason
+from rlvr_core.rl.keyed_random import keyed_uniforms
+from rlvr_core.rollout.engine import Sample, SampleRequest
+
+SHARED_PREFIX_TOKENS = 16
+"""A common beginning shorter than this is not worth a forward pass of its own."""
+
+
+@dataclass(slots=True, eq=False)
+class _Row:
+    """One completion in the making."""
+
+    index: int
+    request: SampleRequest
+    uniforms: Tensor
+    token_ids: list[int] = field(default_factory=list)
+    logps: list[float] = field(default_factory=list)
+    entropies: list[float] = field(default_factory=list)
+
+    def finish(self, reason: FinishReason) -> Sample:
+        return Sample(
+            token_ids=self.token_ids,
+            logps=self.logps,
+            entropy=sum(self.entropies) / max(len(self.entropies), 1),
+            finish_reason=reason,
+        )
+
+
+class TransformersEngine:
+    """Implements `Engine` on a model that trains in the same process.
+
+    Args:
+        model: The policy, on its device. Sampled from in evaluation mode.
+        stop_ids: Every id that ends a completion.
+        max_rows: Completions decoded side by side.
+        autocast: Returns the context in which the model is run.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        *,
+        stop_ids: Sequence[int],
+        max_rows: int,
+        autocast: Callable[[], Any],
+    ) -> None:
+        self._model = model
+        self._stop_ids = frozenset(stop_ids)
+        self._max_rows = max_rows
+        self._autocast = autocast
+
+    @torch.no_grad()
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        on_finished: Callable[[int, Sample], None],
+    ) -> None:
+        """Sample every request, `max_rows` at a time. See `Engine.sample`."""
+        was_training = self._model.training
+        self._model.eval()
+        try:
+            with self._autocast():
+                for start in range(0, len(requests), self._max_rows):
+                    chunk = requests[start : start + self._max_rows]
+                    rows = [
+                        _Row(start + offset, request, _uniforms(request))
+                        for offset, request in enumerate(chunk)
+                    ]
+                    self._decode(rows, on_finished)
+        finally:
+            self._model.train(was_training)
+
+    def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
+        """Decode rows (R of them, R shrinks) until all are finished; V vocabulary, S seen tokens."""
+        device = self._model.device
+        logits_RV, cache, seen_RS, position_R = self._prefill(rows)
+        while rows:
+            token_R = self._draw(rows, logits_RV)
+            going = []
+            for index, (row, token) in enumerate(zip(rows, token_R.tolist(), strict=True)):
+                if token in self._stop_ids:
+                    on_finished(row.index, row.finish(FinishReason.STOP))
+                elif len(row.token_ids) == row.request.max_tokens:
+                    on_finished(row.index, row.finish(FinishReason.LENGTH))
+                else:
+                    going.append(index)
+            if not going:
+                return
+            if len(going) < len(rows):
+                keep_R = torch.tensor(going, device=device)
+                rows = [rows[index] for index in going]
+                cache.batch_select_indices(keep_R)
+                token_R, seen_RS, position_R = token_R[keep_R], seen_RS[keep_R], position_R[keep_R]
+            seen_RS = torch.cat([seen_RS, seen_RS.new_ones(len(rows), 1)], dim=1)
+            position_R = position_R + 1
+            logits_RV = self._forward(token_R[:, None], seen_RS, position_R[:, None], cache)
+
+    def _draw(self, rows: list[_Row], logits_RV: Tensor) -> Tensor:
+        """Draw the next token of each row and record its log-probability and the entropy."""
+        temperature_R = logits_RV.new_tensor([row.request.temperature for row in rows])
+        logp_RV = torch.log_softmax(logits_RV / temperature_R[:, None], dim=-1)
+        probability_RV = logp_RV.exp()
+        cumulative_RV = probability_RV.cumsum(-1)
+        uniform_R = torch.stack([row.uniforms[len(row.token_ids)] for row in rows])
+        target_R1 = uniform_R.to(logits_RV.device)[:, None] * cumulative_RV[:, -1:]
+        token_R = torch.searchsorted(cumulative_RV, target_R1, right=True)[:, 0]
+        token_R = token_R.clamp(max=logits_RV.shape[-1] - 1)
+        logp_R = logp_RV.gather(-1, token_R[:, None])[:, 0]
+        entropy_R = -(probability_RV * logp_RV).sum(-1)
+        columns = (token_R.tolist(), logp_R.tolist(), entropy_R.tolist())
+        for row, token, logp, entropy in zip(rows, *columns, strict=True):
+            row.token_ids.append(token)
+            row.logps.append(logp)
+            row.entropies.append(entropy)
+        return token_R
+
+    def _prefill(self, rows: list[_Row]) -> tuple[Tensor, DynamicCache, Tensor, Tensor]:
+        """Compute the prompts, each distinct one once, and repeat the results for their rows.
+
+        Prompts are padded on the left, after the beginning that they share.
+        """
+        device = self._model.device
+        grouped = [
+            (list(prompt), len(list(same)))
+            for prompt, same in groupby(row.request.prompt_ids for row in rows)
+        ]
+        prompts = [prompt for prompt, _ in grouped]
+        shared = common_prefix_length(prompts)
+        cache = DynamicCache()
+        if shared >= SHARED_PREFIX_TOKENS and len(prompts) > 1:
+            prefix_1S = torch.tensor([prompts[0][:shared]], device=device)
+            position_1S = torch.arange(shared, device=device)[None]
+            self._forward(prefix_1S, torch.ones_like(prefix_1S), position_1S, cache)
+            cache.batch_repeat_interleave(len(prompts))
+        else:
+            shared = 0
+        rest = [prompt[shared:] for prompt in prompts]
+        width = max(map(len, rest))
+        padded = [[0] * (width - len(ids)) + ids for ids in rest]
+        present = [[1] * shared + [0] * (width - len(ids)) + [1] * len(ids) for ids in rest]
+        seen_PS = torch.tensor(present, device=device)
+        position_PS = (seen_PS.cumsum(1) - 1).clamp(min=0)
+        rest_PS = torch.tensor(padded, device=device)
+        logits_PV = self._forward(rest_PS, seen_PS, position_PS[:, shared:], cache)
+        repeats = torch.tensor([count for _, count in grouped], device=device)
+        of_row_R = torch.arange(len(prompts), device=device).repeat_interleave(repeats)
+        cache.batch_select_indices(of_row_R)
+        return logits_PV[of_row_R], cache, seen_PS[of_row_R], position_PS[of_row_R, -1]
+
+    def _forward(
+        self, ids_RS: Tensor, seen_RS: Tensor, position_RS: Tensor, cache: DynamicCache
+    ) -> Tensor:
+        """Run the model on new tokens and return float32 logits [R, V] of the last one."""
+        output = self._model(
+            input_ids=ids_RS,
+            attention_mask=seen_RS,
+            position_ids=position_RS,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        logits_RV: Tensor = output.logits[:, -1].float()
+        return logits_RV
+
+
+def common_prefix_length(prompts: Sequence[Sequence[int]]) -> int:
+    """Return how many leading ids all prompts share, leaving at least one id of each over."""
+    shortest = min(map(len, prompts)) - 1
+    first = prompts[0]
+    for position in range(shortest):
+        if any(prompt[position] != first[position] for prompt in prompts):
+            return position
+    return max(shortest, 0)
+
+
+def _uniforms(request: SampleRequest) -> Tensor:
+    return torch.from_numpy(keyed_uniforms(request.max_tokens, *request.key))

@@ -1,0 +1,104 @@
+"""The services of one step: what `Session` promises to plugins."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rlvr_core.api.rollouts import Group, Prompt, Rollout, Row
+from rlvr_core.api.verdicts import Verdict
+from rlvr_core.rl.keyed_random import keyed_generator
+from rlvr_core.rollout.sampling import Draw, SamplingSettings, sample_rollouts
+from rlvr_core.train.runtime import Runtime
+
+
+@dataclass(slots=True, eq=False)
+class StepSession:
+    """Implements `Session` for one step on one process."""
+
+    runtime: Runtime
+    step: int
+    weights_version: int
+    prompts_drawn: int
+    samples_taken: Counter[str] = field(default_factory=Counter)
+    """Samples drawn so far in this step, by row id."""
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self.runtime.stack.seed
+
+    @property
+    def group_size(self) -> int:
+        """Rollouts a prompt that the stack asks for."""
+        return self.runtime.stack.rollout.group_size
+
+    def sample(
+        self,
+        rows: Sequence[Row],
+        n: int | Sequence[int],
+        contexts: Sequence[Prompt] | None = None,
+    ) -> list[list[Rollout]]:
+        """Sample completions for each row; see `Session.sample`."""
+        counts = [n] * len(rows) if isinstance(n, int) else list(n)
+        draws = []
+        for index, (row, count) in enumerate(zip(rows, counts, strict=True)):
+            prompt = self.runtime.dispatcher.wrap_prompt(row.prompt, row, self)
+            for _ in range(count):
+                draws.append(
+                    Draw(
+                        row=row,
+                        sample_index=self.samples_taken[row.id],
+                        sampled_under=contexts[index] if contexts else prompt,
+                        trained_under=prompt,
+                    )
+                )
+                self.samples_taken[row.id] += 1
+        rollout = self.runtime.stack.rollout
+        rollouts = iter(
+            sample_rollouts(
+                self.runtime.engine,
+                self.runtime.tokenizer,
+                draws,
+                SamplingSettings(
+                    key=(self.seed, "rollout", self.step),
+                    max_tokens=rollout.max_completion_tokens,
+                    temperature=rollout.temperature,
+                    weights_version=self.weights_version,
+                ),
+                on_rollout=self.runtime.judge.submit,
+            )
+        )
+        return [[next(rollouts) for _ in range(count)] for count in counts]
+
+    def verdicts(self, rollouts: Sequence[Rollout], verifier: str | None = None) -> list[Verdict]:
+        """Return one verdict a rollout; see `Session.verdicts`. A row's own is asked for once."""
+        if verifier is not None:
+            return self.runtime.judge.verdicts(rollouts, verifier)
+        open_rollouts = [rollout for rollout in rollouts if rollout.verdict is None]
+        for rollout, verdict in zip(
+            open_rollouts, self.runtime.judge.verdicts(open_rollouts), strict=True
+        ):
+            rollout.verdict = verdict
+        return [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+
+    def score(self, groups: Sequence[Group]) -> None:
+        """Give every rollout its verdict, and its score as the reward; no judgement masks it."""
+        rollouts = [rollout for group in groups for rollout in group.rollouts]
+        for rollout, verdict in zip(rollouts, self.verdicts(rollouts), strict=True):
+            weight = self.runtime.reward_weights[rollout.row.verifier]
+            rollout.reward = None if verdict.score is None else weight * verdict.score
+
+    def random(self, purpose: str, *key: object) -> random.Random:
+        """Return a generator for this step; see `Session.random`."""
+        return keyed_generator(self.seed, "plugin", self.step, purpose, *key)
+
+    def run_random(self, purpose: str, *key: object) -> random.Random:
+        """Return a generator for the whole run; see `Session.run_random`."""
+        return keyed_generator(self.seed, "plugin", purpose, *key)
+
+    def sum_over_ranks(self, values: Sequence[float]) -> list[float]:
+        """Add up each value over all processes."""
+        return self.runtime.sum_over_ranks(values)

@@ -1,0 +1,88 @@
+"""One training step: `collect` samples and judges groups, `learn` turns them into weights.
+
+Every hook of the step is called here, in the order of ``docs/reference/hooks.md``. N groups on this
+process, ragged inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rlvr_core.api.rollouts import Group, Rollout
+from rlvr_core.train.runtime import Runtime
+from rlvr_core.train.session import StepSession
+from rlvr_core.train.update import UpdateResult, update
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Collected:
+    """What `collect` found on this process."""
+
+    groups: list[Group]
+    kept: list[bool]
+    """For each group, whether it is trained on."""
+    prompts_drawn: int
+    """Prompts handed out in this step, over all processes."""
+    rounds: int
+
+
+def collect(runtime: Runtime, session: StepSession) -> Collected:
+    """Stages 1 to 7: sample, verify and reward groups until enough of them are kept.
+
+    One bounded loop: a round that keeps too few groups is followed by another with new prompts.
+    """
+    hooks = runtime.dispatcher
+    wanted = runtime.stack.rollout.prompts_per_step
+    found = Collected(groups=[], kept=[], prompts_drawn=0, rounds=0)
+    missing = wanted
+    while missing > 0 and found.rounds < runtime.stack.rollout.max_rounds:
+        rows = hooks.select_prompts(runtime.train_rows, missing, session)  # 1
+        session.prompts_drawn += len(rows)
+        groups = hooks.sample_groups(session, runtime.share_of_rank(rows))  # 2
+        session.score(groups)  # 3
+        groups = hooks.rescue_groups(session, groups)  # 4
+        session.score(groups)
+        hooks.shape_rewards(session, groups)  # 5
+        hooks.gate_rewards(session, groups)  # 6
+        kept = hooks.keep_groups(groups, session)  # 7
+        found.groups += groups
+        found.kept += kept
+        found.prompts_drawn += len(rows)
+        found.rounds += 1
+        missing = wanted - int(session.sum_over_ranks([sum(found.kept)])[0])
+    return found
+
+
+def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> UpdateResult:
+    """Stages 8 to 11: estimate advantages of the kept groups and update the policy.
+
+    A batch of rollouts is one optimiser update, or ``passes`` times ``mini_batches`` of them. With
+    one, the old log-probabilities are the training pass's own, and the ratio is exactly 1.
+    """
+    hooks = runtime.dispatcher
+    alive = [group for group in groups if not group.is_dead]
+    estimates = iter(hooks.estimate_advantages(alive, session))  # 8
+    advantages = [
+        [0.0] * len(group.rollouts) if group.is_dead else next(estimates) for group in groups
+    ]
+    advantages = hooks.adjust_advantages(groups, advantages, session)  # 9
+    for group, of_group in zip(groups, advantages, strict=True):
+        for rollout, advantage in zip(group.rollouts, of_group, strict=True):
+            rollout.advantage = advantage
+
+    settings = runtime.stack.train
+    mini_batches = [groups[part :: settings.mini_batches] for part in range(settings.mini_batches)]
+    total = UpdateResult()
+    old_logps = None
+    if settings.passes * settings.mini_batches > 1:
+        old_logps = runtime.policy_logps(trainable(groups))
+    for _ in range(settings.passes):
+        for mini_batch in mini_batches:
+            total += update(runtime, session, mini_batch, old_logps)  # 10, 11
+    return total
+
+
+def trainable(groups: Sequence[Group]) -> list[Rollout]:
+    """Return the rollouts that count: those with a reward, in group order."""
+    return [rollout for group in groups for rollout in group.valid]

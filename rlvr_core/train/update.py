@@ -1,0 +1,243 @@
+"""One optimiser update from the groups of one mini-batch: stages 10 and 11.
+
+The loss is a sum over tokens, each scaled by counts taken over all micro-batches and processes, so how
+rollouts are split into micro-batches or dealt to processes changes nothing but rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from rlvr_core.api.rollouts import Group, Rollout
+from rlvr_core.api.session import Need, TokenBatch
+from rlvr_core.rl.aggregation import BatchCounts, token_scales
+from rlvr_core.train.packing import MicroBatch
+from rlvr_core.train.runtime import Runtime
+from rlvr_core.train.session import StepSession
+
+OldLogps = Mapping[int, Tensor]
+"""Log-probabilities [T_i] that a batch was collected with, by the id() of the rollout."""
+
+
+@dataclass(slots=True)
+class UpdateResult:
+    """What updates did, summed over them; `means` divides."""
+
+    loss: float = 0.0
+    grad_norm: float = 0.0
+    updates: int = 0
+    skipped_updates: int = 0
+    """Updates left out because their gradient was not finite."""
+    trained_tokens: float = 0.0
+    metric_sums: dict[str, float] = field(default_factory=dict)
+    """Sums over trained tokens."""
+
+    def __iadd__(self, other: UpdateResult) -> UpdateResult:
+        self.loss += other.loss
+        self.grad_norm += other.grad_norm
+        self.updates += other.updates
+        self.skipped_updates += other.skipped_updates
+        self.trained_tokens += other.trained_tokens
+        for name, value in other.metric_sums.items():
+            self.metric_sums[name] = self.metric_sums.get(name, 0.0) + value
+        return self
+
+    def means(self) -> dict[str, float | None]:
+        """Return loss and gradient norm a completed update, other metrics a token."""
+        done = self.updates
+        per_token = {
+            name: value / self.trained_tokens for name, value in sorted(self.metric_sums.items())
+        }
+        return {
+            "loss": self.loss / done if done else None,
+            "grad_norm": self.grad_norm / done if done else None,
+            **per_token,
+        }
+
+
+def update(
+    runtime: Runtime,
+    session: StepSession,
+    groups: Sequence[Group],
+    old_logps: OldLogps | None,
+) -> UpdateResult:
+    """Make one optimiser update, or none where no process has a rollout to learn from.
+
+    Args:
+        runtime: The parts of the run.
+        session: For hooks.
+        groups: One mini-batch, on this process.
+        old_logps: None when this is the only update of the batch of rollouts: the old
+            log-probabilities are then the forward pass's own.
+
+    Returns:
+        Totals over all processes.
+    """
+    token_factors, rollouts = _token_factors(runtime, groups)
+    [anywhere] = runtime.sum_over_ranks([len(rollouts)])
+    if not anywhere:
+        return UpdateResult()
+    batches = list(runtime.micro_batches(rollouts))
+    weights = _mini_batch_weights(runtime, session, batches, old_logps)
+    result = UpdateResult()
+    for number, batch in enumerate(batches):
+        tokens = _tokens(runtime, batch, old_logps)
+        weight_T = weights[number] if weights else _weights(runtime, session, tokens)
+        policy_loss = runtime.dispatcher.policy_loss(tokens, session)
+        factor_T = tokens.logp_T.new_tensor([token_factors[id(r)] for r in batch.rollouts])
+        factor_T = factor_T[batch.rollout_T]
+        loss = (policy_loss.loss_T * factor_T * (1.0 if weight_T is None else weight_T)).sum()
+        runtime.accelerator.backward(loss)
+        result.loss += loss.item()
+        result.trained_tokens += len(batch.token_T)
+        for name, metric_T in policy_loss.metrics.items():
+            result.metric_sums[name] = result.metric_sums.get(name, 0.0) + metric_T.sum().item()
+    _reduce_gradients(runtime)
+    _reduce_result(runtime, result)
+    _step(runtime, session.step, result)
+    return result
+
+
+def _token_factors(
+    runtime: Runtime, groups: Sequence[Group]
+) -> tuple[dict[int, float], list[Rollout]]:
+    """Return what each rollout's token losses are multiplied with, and the rollouts to compute.
+
+    A rollout whose advantage is 0 counts in every denominator, but costs no forward pass when the
+    loss is known to be 0 there.
+    """
+    pairs = [(group, rollout) for group in groups for rollout in group.valid]
+    lengths = [rollout.length for _, rollout in pairs]
+    tokens, rollouts = runtime.sum_over_ranks([sum(lengths), len(lengths)])
+    counts = BatchCounts(
+        tokens=tokens,
+        rollouts=rollouts,
+        max_completion_tokens=runtime.stack.rollout.max_completion_tokens,
+    )
+    scales = token_scales(runtime.aggregation, lengths, counts)
+    factors = {
+        id(rollout): scale * group.weight * rollout.loss_weight
+        for (group, rollout), scale in zip(pairs, scales, strict=True)
+    }
+    needed = [
+        rollout
+        for _, rollout in pairs
+        if runtime.loss_acts_without_advantage or _has_advantage(rollout)
+    ]
+    return factors, needed
+
+
+def _has_advantage(rollout: Rollout) -> bool:
+    advantage = rollout.advantage
+    return any(advantage) if isinstance(advantage, Sequence) else advantage != 0
+
+
+def _tokens(runtime: Runtime, batch: MicroBatch, old_logps: OldLogps | None) -> TokenBatch:
+    """Run the policy, and what else the stack's hooks need, on one micro-batch."""
+    needs = runtime.dispatcher.needs
+    logp_T, entropy_T = runtime.policy.logps(batch, with_entropy=Need.ENTROPY in needs)
+    if old_logps is None:
+        old_logp_T = logp_T.detach()
+    else:
+        old_logp_T = torch.cat([old_logps[id(rollout)] for rollout in batch.rollouts])
+    reference_logp_T = None
+    if runtime.reference is not None:
+        with torch.no_grad():
+            reference_logp_T, _ = runtime.reference.logps(batch)
+    return TokenBatch(
+        rollouts=batch.rollouts,
+        rollout_T=batch.rollout_T,
+        logp_T=logp_T,
+        old_logp_T=old_logp_T,
+        advantage_T=_advantages(batch, logp_T),
+        sampler_logp_T=batch.sampler_logp_T if Need.SAMPLER_LOGP in needs else None,
+        reference_logp_T=reference_logp_T,
+        entropy_T=entropy_T,
+        kl_coefficient=runtime.controls.kl_coefficient,
+    )
+
+
+def _advantages(batch: MicroBatch, like_T: Tensor) -> Tensor:
+    """Return the advantage of each token: a rollout's one number, or its own list of them."""
+    values: list[float] = []
+    for rollout in batch.rollouts:
+        advantage = rollout.advantage
+        values += advantage if isinstance(advantage, Sequence) else [advantage] * rollout.length
+    return like_T.new_tensor(values)
+
+
+def _weights(runtime: Runtime, session: StepSession, tokens: TokenBatch) -> Tensor | None:
+    detached = replace(tokens, logp_T=tokens.logp_T.detach())
+    return runtime.dispatcher.weigh_tokens(detached, session)
+
+
+@torch.no_grad()
+def _mini_batch_weights(
+    runtime: Runtime,
+    session: StepSession,
+    batches: Sequence[MicroBatch],
+    old_logps: OldLogps | None,
+) -> Sequence[Tensor] | None:
+    """Return token weights a micro-batch, made from the whole mini-batch, when a plugin needs that."""
+    if Need.MINI_BATCH_STATS not in runtime.dispatcher.needs or not batches:
+        return None
+    parts = [_tokens(runtime, batch, old_logps) for batch in batches]
+    offsets = [0]
+    for part in parts:
+        offsets.append(offsets[-1] + len(part.rollouts))
+
+    def together(name: str) -> Tensor | None:
+        tensors = [getattr(part, name) for part in parts]
+        return None if tensors[0] is None else torch.cat(tensors)
+
+    whole = replace(
+        parts[0],
+        rollouts=[rollout for part in parts for rollout in part.rollouts],
+        rollout_T=torch.cat([part.rollout_T + offsets[n] for n, part in enumerate(parts)]),
+        logp_T=together("logp_T"),
+        old_logp_T=together("old_logp_T"),
+        advantage_T=together("advantage_T"),
+        sampler_logp_T=together("sampler_logp_T"),
+        reference_logp_T=together("reference_logp_T"),
+        entropy_T=together("entropy_T"),
+    )
+    weight_T = _weights(runtime, session, whole)
+    return None if weight_T is None else weight_T.split([len(batch.token_T) for batch in batches])
+
+
+def _reduce_gradients(runtime: Runtime) -> None:
+    """Add up gradients over processes. One that had nothing to compute takes part with zeros."""
+    if runtime.accelerator.num_processes == 1:
+        return
+    for parameter in runtime.trained_parameters:
+        if parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
+        parameter.grad = runtime.accelerator.reduce(parameter.grad, reduction="sum")
+
+
+def _reduce_result(runtime: Runtime, result: UpdateResult) -> None:
+    names = runtime.metric_names(result.metric_sums)
+    values = [result.loss, result.trained_tokens, *(result.metric_sums.get(n, 0.0) for n in names)]
+    result.loss, result.trained_tokens, *sums = runtime.sum_over_ranks(values)
+    result.metric_sums = dict(zip(names, sums, strict=True))
+
+
+def _step(runtime: Runtime, step: int, result: UpdateResult) -> None:
+    """Clip and apply the gradient; leave it out, and count that, when it is not finite."""
+    norm = torch.nn.utils.clip_grad_norm_(
+        runtime.trained_parameters, runtime.stack.train.max_grad_norm
+    ).item()
+    if norm == norm and norm != float("inf"):
+        for parameter_group in runtime.optimizer.param_groups:
+            parameter_group["lr"] = runtime.learning_rate(step)
+        runtime.optimizer.step()
+        result.updates = 1
+        result.grad_norm = norm
+    else:
+        result.skipped_updates = 1
+        result.loss = 0.0
+    runtime.optimizer.zero_grad(set_to_none=True)
