@@ -15,11 +15,17 @@ from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family
 Split = Literal["train", "dev", "transfer", "gate"]
 Positive = Annotated[int, Field(ge=1)]
 
+PLUGIN_LISTS = frozenset(family.value for family in Family)
+"""The sections that are lists of plugins."""
+
 
 class Section(BaseModel):
-    """Base of every section: unknown keys are errors, instances immutable, no NaN or infinity."""
+    """Base of every section: unknown keys are errors, instances immutable, no NaN or infinity.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    Strict: ``true`` is no number, and a number in quotes is none either.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class DataSource(Section):
@@ -141,6 +147,8 @@ class PluginEntry(Section):
         if len(value) != 1:
             if {"name", "plugin", "config"} <= value.keys():
                 return value
+            if value and next(iter(value.values())) is None:
+                raise ValueError("settings must be indented below the plugin name they belong to")
             raise ValueError("must hold exactly one plugin name; start a new '- ' for the next")
         name, settings = next(iter(value.items()))
         settings = {} if settings is None else settings
