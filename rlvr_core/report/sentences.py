@@ -1,0 +1,168 @@
+"""The numbers in plain sentences: claim, evidence with its interval, what it does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlvr_core.evaluate.statistics import PairedDifference
+from rlvr_core.report.compare import Accuracy, ArmComparison, Change, FormatShare
+from rlvr_core.report.read import Run
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def sentences(
+    verifier: Run,
+    control: Run | None,
+    changes: Sequence[Change],
+    shares: Sequence[FormatShare],
+    comparisons: Sequence[ArmComparison],
+) -> list[str]:
+    """Return the report's verdict, the most important sentence first."""
+    said = [_incomplete(name, run) for name, run in (("verifier", verifier), ("control", control))]
+    rewarding = _rewarding_graders(changes)
+    said += [_gain(c) for c in changes if c.arm == "verifier" and rewarding[c.split] == c.grader]
+    said += [_format(share) for share in shares if share.arm == "verifier"]
+    if control is None:
+        said.append("There is no control arm, so nothing can be said about what caused the change.")
+    else:
+        said += [
+            _control(change, control)
+            for change in changes
+            if change.arm == "control" and rewarding.get(change.split) == change.grader
+        ]
+        said += [_arms(c) for c in comparisons if rewarding.get(c.split) == c.grader]
+        said.append(_lengths(verifier, control))
+    if not changes:
+        said.append("No split was evaluated twice, so there is no change to report yet.")
+    return [sentence for sentence in said if sentence]
+
+
+def percent(share: float | None) -> str:
+    """Return a share as ``12.5 %``, a dash for None."""
+    return "–" if share is None else f"{100 * share:.1f} %"
+
+
+def points(difference: float) -> str:
+    """Return a difference of shares as signed percentage points, ``+61.0``."""
+    text = f"{100 * difference:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else text.replace("-", MINUS)
+
+
+def p_text(p_value: float) -> str:
+    """Return ``p = 0.038``, or ``p < 0.001``."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def accuracy_text(point: Accuracy) -> str:
+    """Return ``10.5 % [7.0, 15.5]``."""
+    if point.accuracy is None or point.low is None or point.high is None:
+        return "nothing judged"
+    return f"{percent(point.accuracy)} [{100 * point.low:.1f}, {100 * point.high:.1f}]"
+
+
+def paired_text(paired: PairedDifference) -> str:
+    """Return ``+61.0 points [54.0, 68.0], p < 0.001``."""
+    return (
+        f"{points(paired.difference)} points [{points(paired.low)}, {points(paired.high)}], "
+        f"{p_text(paired.p_value)}"
+    )
+
+
+def _rewarding_graders(changes: Sequence[Change]) -> dict[str, str]:
+    """Return for each split its first grader: the one that rewards."""
+    first: dict[str, str] = {}
+    for change in changes:
+        first.setdefault(change.split, change.grader)
+    return first
+
+
+def _incomplete(arm: str, run: Run | None) -> str:
+    if run is None or run.steps_planned is None or run.steps_done >= run.steps_planned:
+        return ""
+    return (
+        f"Incomplete: the {arm} arm has {run.steps_done} of {run.steps_planned} steps "
+        f"(status “{run.manifest.get('status', 'unknown')}”)."
+    )
+
+
+def _gain(change: Change) -> str:
+    start = (
+        f"{change.split}: accuracy under {change.grader} went from {accuracy_text(change.before)} "
+        f"to {accuracy_text(change.after)} between steps {change.before.step} and "
+        f"{change.after.step}"
+    )
+    if change.paired is None:
+        return f"{start}; the two are not subtracted, because {change.why_not}."
+    verdict = _verdict(change.paired, "a gain", "a loss")
+    return (
+        f"{start}: {paired_text(change.paired)}, on the same {change.paired.prompts} prompts: "
+        f"{verdict}"
+    )
+
+
+def _verdict(paired: PairedDifference, rise: str, fall: str) -> str:
+    if paired.separated:
+        return f"{rise if paired.difference > 0 else fall} that is separated from chance."
+    return (
+        f"not separated from chance (this exam would show about "
+        f"{100 * paired.resolvable:.1f} points)."
+    )
+
+
+def _format(share: FormatShare) -> str:
+    interval = f"[{points(share.low)}, {points(share.high)}]"
+    start = (
+        f"{share.split}: under {share.lenient}, which asks for no answer format, accuracy changed "
+        f"by {points(share.lenient_gain)} points, against {points(share.strict_gain)} under "
+        f"{share.strict}"
+    )
+    if share.strict_gain <= 0:
+        return f"{start}: there is no gain to divide."
+    part = share.format_gain / share.strict_gain
+    return (
+        f"{start}: {points(share.format_gain)} points {interval} of the gain "
+        f"({100 * part:.0f} %) come from writing the answer as asked, "
+        f"{points(share.lenient_gain)} points ({100 * (1 - part):.0f} %) from getting more of them "
+        f"right."
+    )
+
+
+def _control(change: Change, control: Run) -> str:
+    start = (
+        f"Control arm ({control.control or 'control'}, {control.steps_done} steps), "
+        f"{change.split}: {accuracy_text(change.before)} to {accuracy_text(change.after)}"
+    )
+    if change.paired is None:
+        return f"{start}; the two are not subtracted, because {change.why_not}."
+    start = f"{start}, {paired_text(change.paired)}"
+    if not change.paired.separated:
+        return (
+            f"{start}: not separated from its start (this exam would show about "
+            f"{100 * change.paired.resolvable:.1f} points)."
+        )
+    if change.paired.difference < 0:
+        return f"{start}: separated from its start, downwards."
+    return (
+        f"{start}: separated from its start. Rewards that know nothing of the answers raised it "
+        f"too, so not all of the verifier arm's gain is the verifier's."
+    )
+
+
+def _arms(comparison: ArmComparison) -> str:
+    paired = comparison.paired
+    verdict = "separated" if paired.separated else "not separated"
+    return (
+        f"{comparison.split} after {comparison.step} steps in both arms: verifier arm minus "
+        f"control arm {paired_text(paired)}: {verdict}."
+    )
+
+
+def _lengths(verifier: Run, control: Run) -> str:
+    if verifier.steps_done == control.steps_done:
+        return ""
+    return (
+        f"The arms differ in length ({verifier.steps_done} and {control.steps_done} steps): the "
+        f"control shows what its rewards do in {control.steps_done} steps, and their ends are not "
+        f"compared with each other."
+    )
