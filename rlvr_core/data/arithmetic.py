@@ -2,8 +2,8 @@
 
 Train, dev and gate share one pool of problems a kind; transfer has other ranges and other wording.
 ``3 + 4`` and ``4 + 3`` are the same problem, so both orders stand in the same split. There are only
-36 products of two digits: train repeats them, and the held-out splits hold what there is of them and
-sums in place of the rest, since a row that stands twice would count twice in an interval.
+36 products of two digits: train repeats them, and the held-out splits hold what there is and
+sums in place of the missing rows, since a row that stands twice would count twice in an interval.
 """
 
 from __future__ import annotations
