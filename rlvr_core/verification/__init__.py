@@ -1,0 +1,1 @@
+"""Supervised verification: verdicts from worker processes, under deadlines that hold."""

@@ -1,0 +1,49 @@
+"""Which row stopped a worker, what it had finished before, and who goes free."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rlvr_core.verification.board import Progress, unpack_records
+from rlvr_core.verification.tasks import Chunk, Task
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is known about a chunk whose worker was stopped."""
+
+    finished: list[tuple[Task, bytes]] = field(default_factory=list)
+    """Tasks with their verdicts as bytes."""
+    suspect: Task | None = None
+    bystanders: list[Task] = field(default_factory=list)
+    """Tasks that are to be judged again as if nothing had happened."""
+
+
+def investigate(chunk: Chunk, progress: Progress, records: bytes, *, was_at_work: bool) -> Findings:
+    """Sort the tasks of a chunk that its worker did not finish.
+
+    Args:
+        chunk: Handed to the worker and not answered.
+        progress: What the worker last said about the chunk's lane.
+        records: Verdicts in that lane.
+        was_at_work: The worker was stopped while working on this chunk, not on one before it.
+    """
+    findings = Findings()
+    if not was_at_work:
+        findings.bystanders = list(chunk.tasks)
+        return findings
+    begun = progress.chunk == chunk.serial
+    verdicts = dict(unpack_records(records)) if begun else {}
+    findings.finished = [(chunk.tasks[index], data) for index, data in verdicts.items()]
+    remaining = {index: task for index, task in enumerate(chunk.tasks) if index not in verdicts}
+    announced = progress.index if begun else None
+    if announced is not None:
+        findings.suspect = remaining.pop(announced, None)
+    elif len(remaining) == 1:
+        _, findings.suspect = remaining.popitem()
+    else:
+        # Nobody was announced: each goes on its own, and the one at fault gives itself away.
+        for task in remaining.values():
+            task.is_alone = True
+    findings.bystanders = list(remaining.values())
+    return findings

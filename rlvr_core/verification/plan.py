@@ -1,0 +1,131 @@
+"""Which worker processes a set of verifiers needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlvr_core.api.plugin import Resource, Verifier
+from rlvr_core.config.models import PluginEntry, VerificationSection
+from rlvr_core.plugins.ref import PluginRef
+from rlvr_core.verification.version import stamped_version
+
+DEFAULT_CONCURRENCY = 32
+CPU_CHUNK_ROWS = 128
+MODEL_CHUNK_ROWS = 256
+RECYCLE_ROWS = 10_000
+"""Rows after which a worker is replaced: symbolic caches grow."""
+START_DEADLINE_S = {Resource.CPU: 120.0, Resource.IO: 120.0, Resource.MODEL: 1800.0}
+IO_RETRY_WORKERS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One verifier of the stack, as the parent needs to know it."""
+
+    ref: PluginRef
+    version: str
+    """As stamped on its verdicts."""
+    resource: Resource
+    environment: tuple[str, ...]
+    lowest_score: float
+    timeout_s: float
+    fails_on_timeout: bool
+    concurrency: int
+
+    @property
+    def name(self) -> str:
+        """Instance name."""
+        return self.ref.name
+
+
+@dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """Worker processes that serve the same verifiers and inherit the same environment."""
+
+    instances: Mapping[str, Instance]
+    resource: Resource
+    environment: tuple[str, ...]
+    processes: int
+    lanes: int
+    """Rows that one process works on at the same time."""
+    rows_a_chunk: int
+    """Rows handed to a lane at once, at most."""
+    chunks_ahead: int
+    """Chunks a process may hold, the one at work included."""
+    retry_processes: int
+    """Further processes for rows that are judged again, alone."""
+    start_deadline_s: float
+    recycle_rows: int
+    memory_limit_bytes: int | None
+
+
+def instance(ref: PluginRef, entry: PluginEntry, settings: VerificationSection) -> Instance | None:
+    """Return what the parent must know of a verifier; None for a plugin that is not one."""
+    cls = ref.load_class()
+    if not issubclass(cls, Verifier):
+        return None
+    return Instance(
+        ref=ref,
+        version=stamped_version(ref),
+        resource=cls.resource,
+        environment=tuple(sorted(cls.environment)),
+        lowest_score=cls.score_range[0],
+        timeout_s=entry.timeout_s or settings.timeout_s,
+        fails_on_timeout=(entry.on_timeout or settings.on_timeout) == "fail",
+        concurrency=entry.concurrency or DEFAULT_CONCURRENCY,
+    )
+
+
+def plan_pools(instances: Sequence[Instance], cpu_processes: int) -> list[PoolPlan]:
+    """Group verifiers into pools.
+
+    All cpu verifiers that need the same environment share one pool, so that `cpu_processes` bounds
+    them together. Instances of the same io or model plugin share one process.
+    """
+    grouped: dict[tuple[object, ...], list[Instance]] = {}
+    for each in instances:
+        key: tuple[object, ...] = (each.resource, each.environment)
+        if each.resource is not Resource.CPU:
+            key += (each.ref.value, each.concurrency)
+        grouped.setdefault(key, []).append(each)
+    return [_pool(members, cpu_processes) for members in grouped.values()]
+
+
+def cpu_processes(settings: VerificationSection, local_processes: int) -> int:
+    """Return the number of worker processes for cpu verifiers."""
+    if settings.workers is not None:
+        return settings.workers
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:
+        cores = os.cpu_count() or 1
+    return max(1, (cores - 1) // max(1, local_processes))
+
+
+def _pool(members: Sequence[Instance], processes: int) -> PoolPlan:
+    first = members[0]
+    is_cpu, is_io = first.resource is Resource.CPU, first.resource is Resource.IO
+    return PoolPlan(
+        instances={member.name: member for member in members},
+        resource=first.resource,
+        environment=first.environment,
+        processes=processes if is_cpu else 1,
+        lanes=first.concurrency if is_io else 1,
+        rows_a_chunk=1 if is_io else CPU_CHUNK_ROWS if is_cpu else MODEL_CHUNK_ROWS,
+        chunks_ahead=first.concurrency if is_io else 2 if is_cpu else 1,
+        # A second copy of a model may not fit beside the first: its retries wait for their turn.
+        retry_processes=IO_RETRY_WORKERS if is_io else processes if is_cpu else 1,
+        start_deadline_s=START_DEADLINE_S[first.resource],
+        recycle_rows=RECYCLE_ROWS,
+        memory_limit_bytes=_half_of_memory() if is_cpu else None,
+    )
+
+
+def _half_of_memory() -> int | None:
+    """Return half of the machine's memory: one hostile row must not take the trainer down."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError):
+        return None

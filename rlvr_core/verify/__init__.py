@@ -1,1 +1,0 @@
-"""Supervised verification: worker processes, deadlines, blame."""
