@@ -39,9 +39,9 @@ class StackFile:
         """
         return self.positions.locate(loc)
 
-    def error(self, problems: Sequence[Problem]) -> StackError:
+    def error(self, problems: Sequence[Problem], code: str = "RLVR-S102") -> StackError:
         """Return one error for problems that a later phase found."""
-        return self.positions.error(problems)
+        return self.positions.error(problems, code)
 
 
 def load_stack(path: FilePath | str, overrides: Sequence[str] = ()) -> StackFile:

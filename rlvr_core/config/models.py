@@ -62,8 +62,8 @@ class RolloutSection(Section):
     """Longer prompts are refused before step 0. Default: what the model has room for."""
     temperature: float = Field(default=1.0, gt=0, le=10)
     prompt_format: Literal["auto", "chat", "text"] = "auto"
-    """How a prompt given as a string is sent: as a user turn (chat), as is (text), or as a user turn
-    when the model has a chat template (auto)."""
+    """How a prompt given as a string is sent: as a user turn (chat), as is (text), or as a user
+    turn when the model has a chat template (auto)."""
     max_rows: Positive = 256
     """Completions decoded side by side at most; bounds memory."""
     max_rounds: Positive = 4
@@ -84,12 +84,12 @@ class TrainSection(Section):
     passes: Positive = 1
     """Passes over each batch of rollouts."""
     micro_batch_tokens: Positive = 4096
-    """Tokens (prompts included) in one forward pass at most; a group larger than this goes alone."""
+    """Tokens, prompts included, in one forward pass at most; a larger group goes alone."""
     precision: Literal["bf16", "fp32"] = "bf16"
     """bf16: weights in float32, matrix products under autocast."""
     layout: Literal["auto", "shared", "rows"] = "auto"
-    """shared: the prompt of a group is computed once; rows: once for each rollout; auto: shared when
-    a check on the loaded model shows equal results."""
+    """shared: the prompt of a group is computed once; rows: once for each rollout; auto: shared
+    when a check on the loaded model shows equal results."""
     checkpoint_every: int = Field(default=0, ge=0)
     """Steps between checkpoints; 0: only the last step."""
     keep_checkpoints: Positive = 2

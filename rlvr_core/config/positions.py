@@ -65,7 +65,7 @@ class Positions:
         """Note that what stands at the text path `path` now comes from the command line."""
         for table in (self.document.values, self.document.keys, self.overrides):
             for known in [known for known in table if known[: len(path)] == path]:
-                del table[known]  # type: ignore[attr-defined]
+                del table[known]
         self.overrides[path] = key
 
     def _line(self, problem: Problem) -> tuple[Mark, str]:

@@ -1,0 +1,217 @@
+"""Check what hooks return, where it enters core.
+
+Each function returns clean data or raises `Unfit`. Numbers of any library are taken (whatever
+``float`` takes); no tensor library is imported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlvr_core.api.events import Action
+from rlvr_core.api.rollouts import Group, Message, Prompt, Rollout, Row
+from rlvr_core.api.session import PolicyLoss, TokenBatch
+from rlvr_core.api.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Advantage = float | list[float]
+
+
+class Unfit(Exception):
+    """A hook returned something else than it may; the message says expected and got."""
+
+
+def rows(returned: object, count: int) -> list[Row]:
+    """Check the rows that were chosen for a step."""
+    chosen = _items(returned, count, "rows")
+    for place, row in enumerate(chosen):
+        if not isinstance(row, Row):
+            raise Unfit(f"expected a Row at {place}, got {_shown(row)}")
+    return chosen
+
+
+def prompt(returned: object) -> Prompt:
+    """Check a wrapped prompt: text, or a tuple of messages."""
+    if isinstance(returned, str):
+        return returned
+    messages = _listed(returned, "a string or a tuple of Message")
+    if messages and all(isinstance(message, Message) for message in messages):
+        return tuple(messages)
+    raise Unfit(f"expected a string or a tuple of Message, got {_shown(returned)}")
+
+
+def groups(returned: object, expected: Sequence[Row]) -> list[Group]:
+    """Check groups: one for each expected row, in their order."""
+    found = _items(returned, len(expected), "groups")
+    for place, (group, row) in enumerate(zip(found, expected, strict=True)):
+        if not isinstance(group, Group):
+            raise Unfit(f"expected a Group at {place}, got {_shown(group)}")
+        if group.row.id != row.id:
+            raise Unfit(f"expected the group of row {row.id!r} at {place}, got {group.row.id!r}")
+        if not group.rollouts:
+            raise Unfit(f"expected rollouts in the group of row {row.id!r}, got none")
+    return found
+
+
+def rewards(returned: object, of: Sequence[Group]) -> list[list[float | None]]:
+    """Check rewards, ragged [N][G]: finite, or None; a masked rollout stays masked."""
+    return [
+        [
+            _reward(reward, rollout, place)
+            for reward, rollout in zip(
+                _items(line, len(group.rollouts), f"rewards in group {place}"),
+                group.rollouts,
+                strict=True,
+            )
+        ]
+        for place, (line, group) in enumerate(
+            zip(_items(returned, len(of), "lists of rewards"), of, strict=True)
+        )
+    ]
+
+
+def verdicts(returned: object, count: int) -> list[Verdict]:
+    """Check one verdict a row."""
+    found = _items(returned, count, "verdicts")
+    for place, verdict in enumerate(found):
+        if not isinstance(verdict, Verdict):
+            raise Unfit(f"expected a Verdict at {place}, got {_shown(verdict)}")
+    return found
+
+
+def keeps(returned: object, count: int) -> list[bool]:
+    """Check one truth value a group."""
+    found = _items(returned, count, "truth values")
+    for place, keep in enumerate(found):
+        if keep is None or isinstance(keep, str):
+            raise Unfit(f"expected True or False at {place}, got {_shown(keep)}")
+    return [bool(keep) for keep in found]
+
+
+def advantages(returned: object, of: Sequence[Group], *, by_token: bool) -> list[list[Advantage]]:
+    """Check advantages, ragged [N][G]; those of masked rollouts become exactly 0."""
+    return [
+        [
+            _advantage(advantage, rollout, place, by_token)
+            for advantage, rollout in zip(
+                _items(line, len(group.rollouts), f"advantages in group {place}"),
+                group.rollouts,
+                strict=True,
+            )
+        ]
+        for place, (line, group) in enumerate(
+            zip(_items(returned, len(of), "lists of advantages"), of, strict=True)
+        )
+    ]
+
+
+def weights(returned: Any, tokens: TokenBatch) -> Tensor:
+    """Check token weights: shape [T], finite."""
+    _tensor(returned, tokens, "token weights")
+    if not bool(returned.isfinite().all()):
+        raise Unfit("expected finite token weights, got NaN or infinity")
+    weights_T: Tensor = returned.detach()
+    return weights_T
+
+
+def loss(returned: object, tokens: TokenBatch) -> PolicyLoss:
+    """Check a loss: `PolicyLoss` with [T] tensors. Its finiteness is a monitor's business."""
+    if not isinstance(returned, PolicyLoss):
+        raise Unfit(f"expected a PolicyLoss, got {_shown(returned)}")
+    _tensor(returned.loss_T, tokens, "loss_T")
+    for name, metric_T in returned.metrics.items():
+        _tensor(metric_T, tokens, f"metrics[{name!r}]")
+    if tokens.logp_T.requires_grad and not returned.loss_T.requires_grad:
+        raise Unfit("expected a loss_T that is differentiable in logp_T, got one without gradient")
+    return returned
+
+
+def actions(returned: object) -> list[Action]:
+    """Check what a monitor asks for: nothing, one action or several."""
+    if returned is None:
+        return []
+    if isinstance(returned, Action):
+        return [returned]
+    found = _listed(returned, "an Action, several, or None")
+    for action in found:
+        if not isinstance(action, Action):
+            raise Unfit(f"expected an Action, got {_shown(action)}")
+    return found
+
+
+def sequence_of(returned: object, kind: type) -> list[Any]:
+    """Check a sequence of instances of `kind`, or None for an empty one."""
+    if returned is None:
+        return []
+    found = _listed(returned, f"a sequence of {kind.__name__}, or None")
+    for item in found:
+        if not isinstance(item, kind):
+            raise Unfit(f"expected a {kind.__name__}, got {_shown(item)}")
+    return found
+
+
+def number(value: Any) -> float:
+    """Return `value` as a float, or NaN when it is no number."""
+    if value is None or isinstance(value, str | bytes):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return math.nan
+
+
+def _reward(value: Any, rollout: Rollout, place: int) -> float | None:
+    if value is None:
+        return None
+    where = f"rollout {rollout.sample_index} of group {place}"
+    if rollout.reward is None:
+        raise Unfit(f"expected None for {where}, which is masked, got {_shown(value)}")
+    result = number(value)
+    if not math.isfinite(result):
+        raise Unfit(f"expected a finite number or None for {where}, got {_shown(value)}")
+    return result
+
+
+def _advantage(value: Any, rollout: Rollout, place: int, by_token: bool) -> Advantage:
+    if rollout.reward is None:
+        return 0.0
+    where = f"rollout {rollout.sample_index} of group {place}"
+    if by_token and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1:
+        by_tokens = [number(one) for one in _items(value, rollout.length, f"numbers for {where}")]
+        if not all(map(math.isfinite, by_tokens)):
+            raise Unfit(f"expected finite numbers for {where}, got {_shown(value)}")
+        return by_tokens
+    result = number(value)
+    if not math.isfinite(result):
+        raise Unfit(f"expected a finite number for {where}, got {_shown(value)}")
+    return result
+
+
+def _tensor(returned: Any, tokens: TokenBatch, what: str) -> None:
+    expected = tuple(tokens.logp_T.shape)
+    if not (hasattr(returned, "shape") and hasattr(returned, "isfinite")):
+        raise Unfit(f"expected a tensor of shape {expected} for {what}, got {_shown(returned)}")
+    if tuple(returned.shape) != expected:
+        raise Unfit(f"expected shape {expected} for {what}, got {tuple(returned.shape)}")
+
+
+def _items(returned: object, count: int, what: str) -> list[Any]:
+    found = _listed(returned, f"{count} {what}")
+    if len(found) != count:
+        raise Unfit(f"expected {count} {what}, got {len(found)}")
+    return found
+
+
+def _listed(returned: object, what: str) -> list[Any]:
+    if returned is None or isinstance(returned, str | bytes) or not isinstance(returned, Iterable):
+        raise Unfit(f"expected {what}, got {_shown(returned)}")
+    return list(returned)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:79] + '…'}"

@@ -1,0 +1,115 @@
+"""What core asks of a plugin class before it is used."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from pydantic import BaseModel
+
+from rlvr_core.api.errors import PluginError, listed
+from rlvr_core.api.plugin import API_VERSION, RESERVED_CONFIG_KEYS, Plugin, RowVerifier, Verifier
+from rlvr_core.plugins.hooks import answers, hook_problems
+from rlvr_core.plugins.ref import PluginRef
+
+_VERSION = re.compile(r"(\d+)\.(\d+)")
+
+
+def check_class(ref: PluginRef, found: object, origin: str | None = None) -> type[Plugin]:
+    """Return `found` when it is a plugin class that this core can use.
+
+    Raises:
+        PluginError: Another API version (RLVR-P103), or a class that does not fit (RLVR-P104).
+    """
+    where = ref.blame if origin is None else f"{ref.blame}, needed by {origin}"
+    if not (isinstance(found, type) and issubclass(found, Plugin)):
+        raise PluginError(
+            "RLVR-P104",
+            f"plugin {ref.plugin!r} is not a plugin class: {ref.value} is {found!r}",
+            origin=where,
+            fix="its entry point must name a class that inherits rlvr_core.api.Plugin",
+            report=ref.report_url,
+        )
+    _check_version(ref, found, where)
+    problems = [*_base_problems(found), *_config_problems(found), *hook_problems(found)]
+    if answers(found, "rlvr_verify"):
+        problems += _verifier_problems(found)
+    if problems:
+        raise PluginError(
+            "RLVR-P104",
+            f"plugin {ref.plugin!r} does not fit the plugin API: " + "; ".join(problems),
+            origin=where,
+            fix=f"upgrade {ref.distribution}, or report it to its author",
+            report=ref.report_url,
+        )
+    return found
+
+
+def _check_version(ref: PluginRef, cls: type[Plugin], where: str) -> None:
+    declared = _declared_version(cls)
+    match = _VERSION.fullmatch(declared) if isinstance(declared, str) else None
+    if match is None:
+        raise PluginError(
+            "RLVR-P103",
+            f"plugin {ref.plugin!r} does not say which version of the plugin API it speaks: "
+            f"api_version is {declared!r}",
+            origin=where,
+            fix=f"its class must set api_version itself, for example to {API_VERSION!r}",
+            report=ref.report_url,
+        )
+    theirs = (int(match[1]), int(match[2]))
+    core = tuple(int(part) for part in API_VERSION.split("."))
+    if theirs[0] == core[0] and theirs[1] <= core[1]:
+        return
+    is_newer = theirs > core
+    raise PluginError(
+        "RLVR-P103",
+        f"plugin {ref.plugin!r} speaks plugin API {declared}, this core {API_VERSION}",
+        origin=where,
+        cause=f"the plugin was written for {'a newer' if is_newer else 'an older'} core",
+        fix=f"pip install --upgrade {'rlvr-core' if is_newer else ref.distribution}",
+        report=ref.report_url,
+    )
+
+
+def _declared_version(cls: type[Plugin]) -> Any:
+    """Return the version that the plugin's own code sets; one inherited from core says nothing."""
+    is_core = cls.__module__.partition(".")[0] == "rlvr_core"
+    for base in cls.__mro__:
+        is_own = is_core or base.__module__.partition(".")[0] != "rlvr_core"
+        if is_own and "api_version" in vars(base):
+            return vars(base)["api_version"]
+    return None
+
+
+def _base_problems(cls: type[Plugin]) -> list[str]:
+    if cls.__eq__ is not object.__eq__ or cls.__hash__ is not object.__hash__:
+        return ["it compares by value; two instances of one plugin must stay two plugins"]
+    return []
+
+
+def _config_problems(cls: type[Plugin]) -> list[str]:
+    config: Any = cls.Config
+    if not (isinstance(config, type) and issubclass(config, BaseModel)):
+        return ["its Config is not a pydantic model"]
+    names = {*config.model_fields, *(field.alias for field in config.model_fields.values())}
+    taken = RESERVED_CONFIG_KEYS & {name for name in names if name}
+    return [f"its Config declares words that belong to core: {listed(taken)}"] if taken else []
+
+
+def _verifier_problems(cls: type[Plugin]) -> list[str]:
+    if not issubclass(cls, Verifier):
+        return ["it implements rlvr_verify and must inherit rlvr_core.api.Verifier"]
+    problems = []
+    if issubclass(cls, RowVerifier) and getattr(cls.verify_row, "__isabstractmethod__", False):
+        problems.append("it does not implement verify_row")
+    truth: Any = getattr(cls, "GroundTruth", None)
+    if not (isinstance(truth, type) and issubclass(truth, BaseModel)):
+        problems.append("it does not set GroundTruth to a pydantic model")
+    low, high = cls.score_range
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        problems.append(f"its score_range {cls.score_range} is not a finite range")
+    elif cls.pass_mark is not None and not low <= cls.pass_mark <= high:
+        problems.append(f"its pass_mark {cls.pass_mark} is outside its score_range")
+    return problems

@@ -1,0 +1,274 @@
+"""What is installed, from distribution metadata alone: no plugin is ever imported here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from email.message import Message as Metadata
+from importlib.metadata import Distribution, EntryPoint
+from typing import cast
+
+from rlvr_core.api.errors import PluginError, RlvrError, StackError, did_you_mean, listed
+from rlvr_core.api.plugin import Family
+from rlvr_core.api.verdicts import Json
+from rlvr_core.plugins.ref import PluginRef
+
+CORE = "rlvr-core"
+
+FIRST_PARTY: dict[Family, tuple[str, ...]] = {
+    Family.VERIFIERS: (
+        "math-sympy",
+        "code-docker",
+        "ifeval",
+        "f1-extraction",
+        "json-schema",
+        "sql-exec",
+        "steps",
+        "llm-judge",
+        "trm",
+        "harmrlvr",
+    ),
+    Family.SAMPLERS: ("vigor", "oc-grpo", "rstg", "scope-rl"),
+    Family.ADVANTAGE: ("cue-grpo", "steer"),
+    Family.MONITORS: ("multilingual",),
+}
+"""Plugins published beside core, each as ``rlvr-plugin-<name>``."""
+
+_GROUPS = {family.entry_point_group: family for family in Family}
+
+
+def normalised(name: str) -> str:
+    """Return the form under which plugin names are compared: ``-``, ``_`` and case folded."""
+    return re.sub(r"[-_]+", "-", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledPlugin:
+    """One entry point of one installed distribution."""
+
+    family: Family
+    name: str
+    entry_point: EntryPoint
+    distribution: str
+    version: str
+    report_url: str | None
+    location: str
+    """The folder that the distribution is installed in."""
+
+    @property
+    def blame(self) -> str:
+        """Distribution and version."""
+        return f"{self.distribution} {self.version}"
+
+    def ref(self, name: str, config: dict[str, Json]) -> PluginRef:
+        """Return the reference that builds this plugin under an instance name."""
+        return PluginRef(
+            family=self.family,
+            plugin=self.name,
+            name=name,
+            value=self.entry_point.value,
+            distribution=self.distribution,
+            version=self.version,
+            config=config,
+            report_url=self.report_url,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PluginIndex:
+    """Every registered plugin, sorted by family and name; duplicates are kept."""
+
+    plugins: tuple[InstalledPlugin, ...]
+    unknown_groups: tuple[tuple[str, str], ...] = ()
+    """(group, distribution) of entry-point groups that look like ours but are not."""
+    shadowed: tuple[str, ...] = ()
+    """Distributions found twice on the path, as "name version in folder" of the unused one."""
+
+    @classmethod
+    def scan(cls, path: Sequence[str] | None = None) -> PluginIndex:
+        """Read the metadata of all distributions on `path` (default ``sys.path``), once."""
+        found: list[InstalledPlugin] = []
+        unknown: list[tuple[str, str]] = []
+        shadowed: list[str] = []
+        names: set[str] = set()
+        for distribution in _with_our_groups(path):
+            metadata = cast(Metadata, distribution.metadata)
+            name = metadata["Name"] or "unknown"
+            if normalised(name) in names or not _is_first(distribution, name, path):
+                shadowed.append(f"{name} {distribution.version} in {_folder(distribution)}")
+                continue
+            names.add(normalised(name))
+            for entry_point in distribution.entry_points:
+                if entry_point.group in _GROUPS:
+                    found.append(_installed(entry_point, distribution, name, metadata))
+                elif entry_point.group.startswith(("rlvr.", "rlvr-", "rlvr_")):
+                    unknown.append((entry_point.group, name))
+        order = list(Family)
+        found.sort(key=lambda plugin: (order.index(plugin.family), normalised(plugin.name)))
+        return cls(tuple(found), tuple(dict.fromkeys(unknown)), tuple(shadowed))
+
+    def of_family(self, family: Family) -> list[InstalledPlugin]:
+        """Return the plugins of one family."""
+        return [plugin for plugin in self.plugins if plugin.family is family]
+
+    def named(self, name: str, family: Family | None = None) -> list[InstalledPlugin]:
+        """Return every plugin of that name.
+
+        A name may be qualified by its distribution, as in ``rlvr-plugin-foo/foo``.
+        """
+        distribution, slash, plugin = name.rpartition("/")
+        return [
+            candidate
+            for candidate in self.plugins
+            if normalised(candidate.name) == normalised(plugin)
+            and (not slash or normalised(candidate.distribution) == normalised(distribution))
+            and family in (None, candidate.family)
+        ]
+
+    def duplicates(self) -> list[list[InstalledPlugin]]:
+        """Return the plugins that share family and name, one list for each such name."""
+        together: dict[tuple[Family, str], list[InstalledPlugin]] = {}
+        for plugin in self.plugins:
+            together.setdefault((plugin.family, normalised(plugin.name)), []).append(plugin)
+        return [same for same in together.values() if len(same) > 1]
+
+    def find(self, family: Family, name: str, origin: str) -> InstalledPlugin:
+        """Return the one plugin of that family and name.
+
+        Args:
+            family: Where to look.
+            name: As the user wrote it.
+            origin: Where the user wrote it, for the message.
+
+        Raises:
+            StackError: None is installed (RLVR-S103).
+            PluginError: Two distributions register it (RLVR-P101).
+        """
+        found = self.named(name, family)
+        if len(found) == 1:
+            return found[0]
+        raise self._ambiguous(found, origin) if found else self._missing(family, name, origin)
+
+    def _ambiguous(self, found: Sequence[InstalledPlugin], origin: str) -> PluginError:
+        name = found[0].name
+        places = " and ".join(f"{plugin.blame} ({plugin.location})" for plugin in found)
+        return PluginError(
+            "RLVR-P101",
+            f"{origin}: the plugin name {name!r} is registered by "
+            f"{' and '.join(plugin.blame for plugin in found)}",
+            cause=places,
+            fix=f"pip uninstall the one you do not want, or name the other in full: "
+            f"'{name}: {{plugin: {found[0].distribution}/{name}}}'",
+        )
+
+    def _missing(self, family: Family, name: str, origin: str) -> StackError:
+        # Across families first: the plugin may only stand in the wrong section.
+        elsewhere = self.named(name)
+        if elsewhere:
+            other = elsewhere[0]
+            return StackError(
+                "RLVR-S103",
+                f"{origin}: {name!r} is not one of the {family.value} but belongs under "
+                f"{other.family.value!r} ({other.blame})",
+                fix=f"move it to the section {other.family.value!r} of the stack",
+            )
+        installed = {plugin.name: plugin.blame for plugin in self.of_family(family)}
+        hint = did_you_mean(normalised(name), installed)
+        close = next((one for one in installed if f"'{one}'" in hint), None)
+        if close is not None:
+            hint = hint.replace("?", f" ({installed[close]}, installed)?")
+        known = [one for one in FIRST_PARTY[family] if not self.named(one, family)]
+        if not hint and normalised(name) not in known:
+            hint = did_you_mean(normalised(name), known).replace("?", " (not installed)?")
+        fix = _install_hint(name, known, close)
+        if not any(plugin.distribution == CORE for plugin in self.plugins):
+            fix = f"{CORE} itself is not installed here, so that its own plugins are not found"
+        return StackError(
+            "RLVR-S103",
+            f"{origin}: no plugin named {name!r} is installed{hint}",
+            cause=_what_there_is(family, installed, known),
+            fix=fix,
+        )
+
+
+def combined(errors: Sequence[RlvrError], what: str) -> RlvrError:
+    """Return one error that says everything the given ones say; of one, itself.
+
+    Args:
+        errors: At least one error. The class and the code are those of the first.
+        what: What they are about, in the plural, for the headline.
+    """
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"{len(errors)} {what}:"]
+    lines += [error.render().removeprefix("error").replace("\n", "\n  ") for error in errors]
+    return type(errors[0])(errors[0].code, "\n  ".join(lines))
+
+
+def _with_our_groups(path: Sequence[str] | None) -> Iterator[Distribution]:
+    distributions = (
+        Distribution.discover() if path is None else Distribution.discover(path=list(path))
+    )
+    for distribution in distributions:
+        # The text is read before the metadata, whose parsing is what makes a scan slow.
+        text = distribution.read_text("entry_points.txt")
+        if text and "[rlvr" in text:
+            yield distribution
+
+
+def _is_first(distribution: Distribution, name: str, path: Sequence[str] | None) -> bool:
+    """Tell whether this is the distribution that Python itself would pick for the name."""
+    same = (
+        Distribution.discover(name=name)
+        if path is None
+        else Distribution.discover(name=name, path=list(path))
+    )
+    first = next(iter(same), None)
+    return first is None or _folder(first) == _folder(distribution)
+
+
+def _folder(distribution: Distribution) -> str:
+    return str(distribution.locate_file(""))
+
+
+def _installed(
+    entry_point: EntryPoint, distribution: Distribution, name: str, metadata: Metadata
+) -> InstalledPlugin:
+    return InstalledPlugin(
+        family=_GROUPS[entry_point.group],
+        name=entry_point.name,
+        entry_point=entry_point,
+        distribution=name,
+        version=distribution.version,
+        report_url=_report_url(metadata),
+        location=_folder(distribution),
+    )
+
+
+def _report_url(metadata: Metadata) -> str | None:
+    urls = [url.partition(",") for url in metadata.get_all("Project-URL") or ()]
+    by_label = {label.strip().lower(): url.strip() for label, _, url in urls}
+    labels = ("issues", "issue tracker", "bug tracker", "bug reports", "tracker")
+    known = [by_label[label] for label in labels if label in by_label]
+    return known[0] if known else None
+
+
+def _what_there_is(
+    family: Family, installed: Sequence[str] | dict[str, str], known: list[str]
+) -> str:
+    text = f"installed {family.value}: {listed(installed) or 'none'}"
+    if known:
+        text += f"\nknown but not installed: {listed(known, limit=20)}"
+        text += " (pip install rlvr-plugin-<name>)"
+    return text
+
+
+def _install_hint(name: str, known: list[str], close: str | None) -> str:
+    wanted = [one for one in known if one == normalised(name)]
+    if not wanted and close is None:
+        hint = did_you_mean(normalised(name), known)
+        wanted = [one for one in known if f"'{one}'" in hint]
+    if wanted:
+        return f"pip install rlvr-plugin-{wanted[0]}"
+    return "correct the name, or install the plugin; rlvr plugins list shows what is installed"

@@ -1,0 +1,51 @@
+"""Check a plugin's settings against its own `Config`, in the words of the stack file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family, Plugin
+from rlvr_core.api.verdicts import Json
+from rlvr_core.config.positions import Problem
+from rlvr_core.config.wording import keys_of, problems_of, unknown_key
+from rlvr_core.config.yaml_source import Path
+
+
+def validate_settings(
+    cls: type[Plugin], family: Family, settings: Mapping[str, Json], loc: Path
+) -> tuple[BaseModel | None, list[Problem]]:
+    """Return the validated settings, or None and what is wrong with them.
+
+    Args:
+        cls: The plugin class.
+        family: Decides which of core's own words are listed as allowed beside the plugin's.
+        settings: As given in the stack, core's words taken out.
+        loc: Path of the entry in the stack.
+    """
+    config, prefix = cls.Config, (*loc, "config")
+    words = sorted(RESERVED_CONFIG_KEYS) if family is Family.VERIFIERS else ["plugin"]
+    problems = []
+    try:
+        validated = config.model_validate(dict(settings))
+    except ValidationError as exc:
+        problems = problems_of(exc, config, prefix, words)
+    problems += [
+        Problem((*prefix, key), unknown_key(key, [*keys_of(config), *words]), is_about_key=True)
+        for key in _silently_ignored(config, settings)
+    ]
+    return (None, problems) if problems else (validated, [])
+
+
+def full_settings(config: BaseModel) -> dict[str, Json]:
+    """Return validated settings as JSON with every default written out."""
+    return config.model_dump(mode="json", by_alias=True)
+
+
+def _silently_ignored(config: type[BaseModel], settings: Mapping[str, Json]) -> list[str]:
+    """Return the keys that pydantic would drop: a misspelt setting must never go unnoticed."""
+    if config.model_config.get("extra", "ignore") != "ignore":
+        return []
+    known = {*config.model_fields, *keys_of(config)}
+    return [key for key in settings if key not in known]
