@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from rlvr_core.evaluate.layout import to_json_text
+from rlvr_core.report.compare import Change
 from rlvr_core.report.page import visible, write_report
 from rlvr_core.report.read import find_arms, read_run
-from rlvr_core.report.sentences import accuracy_text, p_text, points
+from rlvr_core.report.sentences import interval_text, percent, points
 from rlvr_core.report.summary import Summary, summarise
 
 
@@ -56,29 +58,29 @@ def print_summary(summary: Summary, page: Path, console: Console) -> None:
 
 
 def change_table(summary: Summary) -> Table:
-    """Return the before-and-after table of a summary, for a terminal."""
-    table = Table(title=None)
+    """Return the before-and-after table of a summary; it fits a terminal of 80 columns."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     for heading in ("split", "arm", "grader"):
-        table.add_column(heading)
-    for heading in ("before", "after", "change, points", "McNemar", "separated"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("before", "after", "change, points"):
         table.add_column(heading, justify="right")
     for change in summary.changes:
-        paired = change.paired
-        compared = (change.why_not or "", "", "")
-        if paired is not None:
-            interval = f"[{points(paired.low)}, {points(paired.high)}]"
-            compared = (
-                f"{points(paired.difference)} {interval}",
-                p_text(paired.p_value),
-                "yes" if paired.separated else "no",
-            )
         cells = (
             change.split,
             change.arm,
             change.grader,
-            accuracy_text(change.before),
-            accuracy_text(change.after),
-            *compared,
+            f"{percent(change.before.accuracy)}\n{interval_text(change.before)}",
+            f"{percent(change.after.accuracy)}\n{interval_text(change.after)}",
+            _change_cell(change),
         )
         table.add_row(*(Text(visible(cell)) for cell in cells))
     return table
+
+
+def _change_cell(change: Change) -> str:
+    paired = change.paired
+    if paired is None:
+        return f"not subtracted: {change.why_not}"
+    separated = "separated" if paired.separated else "not separated"
+    interval = f"[{points(paired.low)}, {points(paired.high)}]"
+    return f"{points(paired.difference)} {separated}\n{interval}"

@@ -60,8 +60,8 @@ def wilson(passed: float, total: float, z: float = Z_95) -> tuple[float, float]:
     scale = 1 + z * z / total
     centre = (share + z * z / (2 * total)) / scale
     half = z * sqrt(share * (1 - share) / total + z * z / (4 * total * total)) / scale
-    # At 0 and at 1 the exact ends are 0 and 1; rounding must not step over them.
-    return max(0.0, centre - half), min(1.0, centre + half)
+    # Rounding must not put the share itself, 0 or 1 above all, outside of its interval.
+    return min(share, max(0.0, centre - half)), max(share, min(1.0, centre + half))
 
 
 def mcnemar(gained: int, lost: int) -> float:

@@ -8,7 +8,7 @@ from html import escape
 from math import floor, log10
 
 WIDTH, HEIGHT = 380, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 12, 38
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 26, 36
 _MARKER_LIMIT = 40
 """Lines with more points than this are drawn without markers."""
 
@@ -54,7 +54,8 @@ def line_chart(
     Args:
         title: Read out by screen readers; the page shows it as a heading.
         lines: Drawn in order, the first on top of the later ones.
-        y_label: What the y axis counts, with its unit.
+        y_label: What the y axis counts, with its unit. The axis always holds 0, so that noise does
+            not look like a trend.
         is_share: The values are shares: the axis runs from 0 to 100 %.
     """
     lines = [line for line in lines if line.points]
@@ -63,7 +64,7 @@ def line_chart(
     xs = [x for line in lines for x, _ in line.points]
     ys = [y for line in lines for _, y in line.points]
     ys += [end for line in lines for pair in line.band for end in pair]
-    y_ticks = [0.0, 0.25, 0.5, 0.75, 1.0] if is_share else _ticks(min(ys), max(ys))
+    y_ticks = [0.0, 0.25, 0.5, 0.75, 1.0] if is_share else _ticks(min(0.0, *ys), max(0.0, *ys))
     x_ticks = _whole_ticks(min(xs), max(xs))
     x_of = _Scale(x_ticks[0], max(x_ticks[-1], max(xs)), _LEFT, WIDTH - _RIGHT)
     y_of = _Scale(y_ticks[0], y_ticks[-1], HEIGHT - _BOTTOM, _TOP)
@@ -73,8 +74,9 @@ def line_chart(
         f'aria-label="{escape(f"{title}: {names}")}">',
         *_y_axis(y_ticks, y_of, is_share),
         *_x_axis(x_ticks, x_of),
-        f'<text class="label" x="{_LEFT}" y="{HEIGHT - 6}">{escape(y_label)}</text>',
-        f'<text class="label" x="{WIDTH - _RIGHT}" y="{HEIGHT - 6}" text-anchor="end">step</text>',
+        f'<text class="label" x="0" y="11">{escape(y_label)}</text>',
+        f'<text class="label" x="{(_LEFT + WIDTH - _RIGHT) / 2:.1f}" y="{HEIGHT - 4}" '
+        f'text-anchor="middle">step</text>',
     ]
     for line in reversed(lines):
         parts += _draw(line, x_of, y_of, is_share)

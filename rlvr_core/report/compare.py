@@ -64,6 +64,8 @@ class FormatShare:
     split: str
     strict: str
     lenient: str
+    prompts: int
+    """Judged by both graders both times; the others are left out."""
     strict_gain: float
     lenient_gain: float
     """Right answers gained however they are written."""
@@ -163,6 +165,7 @@ def format_share(run: Run, arm: str, split: str) -> FormatShare | None:
         split=split,
         strict=strict,
         lenient=lenient,
+        prompts=len(common),
         strict_gain=strict_gain,
         lenient_gain=lenient_gain,
         format_gain=strict_gain - lenient_gain,

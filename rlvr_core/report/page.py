@@ -21,7 +21,7 @@ from rlvr_core.report.chart import Chart, Line, line_chart
 from rlvr_core.report.compare import Accuracy
 from rlvr_core.report.read import Run, read_run
 from rlvr_core.report.samples import SampleGroup, sample_groups
-from rlvr_core.report.sentences import accuracy_text, p_text, percent, points
+from rlvr_core.report.sentences import interval_text, p_text, percent, points
 from rlvr_core.report.summary import Arm, Summary, summarise
 
 _EVENTS_SHOWN = 40
@@ -63,7 +63,12 @@ def render_page(summary: Summary, runs: Sequence[Run]) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=percent, points=points, p_text=p_text, visible=visible, accuracy=accuracy_text
+        percent=percent,
+        points=points,
+        p_text=p_text,
+        visible=visible,
+        interval=interval_text,
+        prose=prose,
     )
     groups: list[SampleGroup] = []
     events: list[tuple[str, dict[str, Json]]] = []
@@ -112,6 +117,11 @@ def visible(text: object) -> str:
         else character
         for character in str(text)
     )
+
+
+def prose(sentence: str) -> str:
+    """Return a sentence for the page, in which no line ends between a number and its ``%``."""
+    return visible(sentence).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _curve(

@@ -56,9 +56,16 @@ def p_text(p_value: float) -> str:
 
 def accuracy_text(point: Accuracy) -> str:
     """Return ``10.5 % [7.0, 15.5]``."""
-    if point.accuracy is None or point.low is None or point.high is None:
+    if point.accuracy is None:
         return "nothing judged"
-    return f"{percent(point.accuracy)} [{100 * point.low:.1f}, {100 * point.high:.1f}]"
+    return f"{percent(point.accuracy)} {interval_text(point)}"
+
+
+def interval_text(point: Accuracy) -> str:
+    """Return ``[7.0, 15.5]``, in percent; a dash when nothing was judged."""
+    if point.low is None or point.high is None:
+        return "–"
+    return f"[{100 * point.low:.1f}, {100 * point.high:.1f}]"
 
 
 def paired_text(paired: PairedDifference) -> str:
@@ -115,7 +122,7 @@ def _format(share: FormatShare) -> str:
     start = (
         f"{share.split}: under {share.lenient}, which asks for no answer format, accuracy changed "
         f"by {points(share.lenient_gain)} points, against {points(share.strict_gain)} under "
-        f"{share.strict}"
+        f"{share.strict} (the {share.prompts} prompts that both judged both times)"
     )
     if share.strict_gain <= 0:
         return f"{start}: there is no gain to divide."

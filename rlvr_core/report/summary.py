@@ -33,7 +33,8 @@ class Arm:
     arm: str
     """``verifier`` or ``control``."""
     run: str
-    path: str
+    folder: str
+    """Name of the run folder."""
     control: str | None
     """Plugin that rewarded in place of the verifier."""
     status: str
@@ -126,7 +127,7 @@ def _arm(name: str, run: Run) -> Arm:
     return Arm(
         arm=name,
         run=run.name,
-        path=str(run.path),
+        folder=run.path.name,
         control=run.control,
         status=str(run.manifest.get("status", "unknown")),
         steps_done=run.steps_done,
