@@ -1,0 +1,349 @@
+"""The shape of an answer: sets, tuples, intervals, relations, matrices, lists, ratios, bases."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from rlvr_plugin_math_sympy.splitting import (
+    enclosed,
+    split_connectors,
+    split_items,
+    split_relations,
+    split_top,
+)
+
+MAX_ITEMS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value without structure: a number, an expression, a word."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Several values. Lists and sets are free in order, tuples and brackets are not."""
+
+    kind: Literal["list", "set", "tuple", "bracket"]
+    items: tuple[Shape, ...]
+    joined_by: str = ""
+    """``and`` or ``or`` when words join the items of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval of real numbers; infinite ends are leaves too."""
+
+    low: Shape
+    high: Shape
+    low_closed: bool
+    high_closed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A union, intersection or difference of intervals and finite sets."""
+
+    operation: Literal["union", "intersection", "difference"]
+    items: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A value with a name in front: ``x = 5``, ``f(x) = x^2``, ``area = 7``, ``x in [0, 1]``."""
+
+    label: str
+    value: Shape
+    right: str
+    """Text of the right-hand side, to compare the whole as an equation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """An equation that gives no single variable."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inequality:
+    """An inequality that is not a solved one in one variable; ``<`` or ``<=``, smaller side first."""
+
+    smaller: str
+    larger: str
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix; the style of its brackets is decoration."""
+
+    rows: tuple[tuple[str, ...], ...]
+    factor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """``a : b`` or ``a : b : c``; ``clock`` when it looks like a time of day."""
+
+    parts: tuple[str, ...]
+    clock: bool
+    suffix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Based:
+    """Digits with a base."""
+
+    digits: str
+    base: int
+
+
+Shape = Leaf | Group | Interval | Region | Labelled | Equation | Inequality | Matrix | Ratio | Based
+
+EMPTY = Group("set", ())
+REALS = Interval(Leaf("-\\infty"), Leaf("\\infty"), False, False)
+
+_MATRIX = re.compile(
+    r"(?P<factor>[^{}]*?|-?\\frac\{\w+\}\{\w+\})\\begin\{(?P<kind>[pbB]?matrix|smallmatrix|array)\}"
+    r"(?:\{[lcr| ]*\})?(?P<body>.*)\\end\{(?P=kind)\}[)\]]?",
+    re.S,
+)
+_BASED = re.compile(
+    r"[(]?(?:\\text\{)?(?P<digits>[0-9A-Fa-f]+)\}?[)]?\s*(?:_\s*(?:\{\s*(?:\\text\{)?\s*(?P<braced>\w+)\s*\}?\s*\}"
+    r"|(?P<bare>\d+))|\s*(?:\\text\{\s*)?\(?\s*(?:in )?base[ -](?P<words>\w+)\s*\)?\s*\}?)"
+)
+_BASE_NAMES = {
+    name: base
+    for base, name in enumerate(
+        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split(), 2
+    )
+}
+_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:\\text\{)?\s*([AaPp]\.?\s?[Mm]\.?)?\s*\}?")
+_VARIABLE = re.compile(r"\\?[A-Za-z]+'*(?:_(?:\{\w+\}|\w))?")
+_LETTER = re.compile(r"(?:[A-Za-z]|\\(?!infty|pi|frac|sqrt|text)[A-Za-z]+)'*(?:_(?:\{\w+\}|\w))?")
+_HEAD = re.compile(r"[A-Za-z]{1,3}'*(?:_\w)?(?:\^\{-1\})?\s*\(\s*[A-Za-z\\][A-Za-z, ]*\)")
+_WORDS = re.compile(r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)")
+_SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
+_PM = re.compile(r"\\pm(?![A-Za-z])|\\mp(?![A-Za-z])|\+/-|\+-")
+
+
+def read(text: str, depth: int = 0) -> Shape:
+    """Return the shape of a tidied answer. Never fails: what has no structure is a leaf."""
+    text = text.strip().strip(",;").strip()
+    if depth > 6:
+        return Leaf(text)
+    simple = _simple(text)
+    if simple is not None:
+        return simple
+    parts, connector = split_connectors(text)
+    if len(parts) > 1:
+        return _list(parts, connector, depth)
+    region = _region(text, depth)
+    if region is not None:
+        return region
+    related = _related(text, depth)
+    if related is not None:
+        return related
+    items = split_items(text)
+    if len(items) > 1:
+        return _list(items, "", depth)
+    bracketed = _bracketed(text, depth)
+    if bracketed is not None:
+        return bracketed
+    return _value(text, depth)
+
+
+def _simple(text: str) -> Shape | None:
+    if re.fullmatch(r"[\w.% -]*", text, re.A) and "_" not in text and " " not in text.strip():
+        return Leaf(text)
+    if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "\\phi", "{}"):
+        return EMPTY
+    if text in ("\\mathbb{R}", "(-\\infty,\\infty)", "\\text{all real numbers}", "all real numbers"):
+        return REALS
+    based = _BASED.fullmatch(text)
+    if based is not None:
+        name = based["braced"] or based["bare"] or based["words"]
+        base = int(name) if name.isdigit() and len(name) < 4 else _BASE_NAMES.get(name.casefold(), 0)
+        if 2 <= base <= 36:
+            return Based(based["digits"].lstrip("0") or "0", base)
+    matrix = _MATRIX.fullmatch(text.removeprefix("(").removeprefix("["))
+    return _matrix(matrix) if matrix is not None else None
+
+
+def _matrix(match: re.Match[str]) -> Matrix:
+    rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"])]
+    cells = [tuple(cell.strip() for cell in row.split("&")) for row in rows if row]
+    return Matrix(tuple(cells), match["factor"].strip().rstrip("*").removesuffix("\\cdot").strip())
+
+
+def _list(parts: list[str], connector: str, depth: int) -> Shape:
+    items: list[Shape] = []
+    for part in parts[:MAX_ITEMS]:
+        item = read(part, depth + 1)
+        items.extend(item.items if isinstance(item, Group) and item.kind == "list" else (item,))
+    return Group("list", tuple(items), connector)
+
+
+def _region(text: str, depth: int) -> Shape | None:
+    for command, operation in (
+        ("\\cup", "union"),
+        ("\\setminus", "difference"),
+        ("\\cap", "intersection"),
+    ):
+        pieces = split_top(text, command)
+        if len(pieces) < 2:
+            continue
+        items = tuple(read(piece, depth + 1) for piece in pieces[:MAX_ITEMS])
+        if isinstance(items[0], Labelled):
+            items = (items[0].value, *items[1:])
+        sets = [item.items for item in items if isinstance(item, Group) and item.kind == "set"]
+        if operation == "union" and len(sets) == len(items):
+            return Group("set", tuple(element for members in sets for element in members))
+        return Region(operation, items)  # type: ignore[arg-type]
+    return None
+
+
+def _related(text: str, depth: int) -> Shape | None:
+    sides, operators = split_relations(text)
+    if not operators or any(not side for side in sides):
+        return None
+    if operators == ["\\in"]:
+        return Labelled(sides[0], read(sides[1], depth + 1), sides[1])
+    if all(operator == "=" for operator in operators):
+        return _equalities(sides, depth)
+    if "=" in operators or "\\in" in operators:
+        return None
+    return _inequalities(sides, operators)
+
+
+def is_label(side: str) -> bool:
+    """Return whether the left side of an equality only names the value on its right."""
+    compact = side.replace(" ", "")
+    if _HEAD.fullmatch(compact) or _LETTER.fullmatch(compact) or _WORDS.fullmatch(side.strip()):
+        return True
+    inner = enclosed(side, "(", ")")
+    return inner is not None and all(_LETTER.fullmatch(part.strip()) for part in inner.split(","))
+
+
+def is_variable(label: str) -> bool:
+    """Return whether a label is one variable, such as ``x`` or ``x_1``."""
+    return _LETTER.fullmatch(label.replace(" ", "")) is not None
+
+
+def has_variables(text: str) -> bool:
+    """Return whether an expression holds a symbol other than pi, e and i."""
+    bare = re.sub(r"\\text\{[^{}]*\}|\\[A-Za-z]*(?:frac|sqrt|pi|cdot|times|infty|sin|cos|tan|ln|log)", "", text)
+    return bool(re.search(r"(?<![A-Za-z])(?![ei](?![A-Za-z]))[A-Za-z]", re.sub(r"\bsqrt\b|\bpi\b", "", bare)))
+
+
+def _equalities(sides: list[str], depth: int) -> Shape:
+    first, last = sides[0], sides[-1]
+    if is_label(first):
+        return _labelled(first, last, depth)
+    if len(sides) == 2 and is_label(last):
+        return _labelled(last, first, depth)
+    if len(sides) > 2 or not has_variables(first):
+        return read(last, depth + 1)
+    return Equation(first, last)
+
+
+def _labelled(label: str, right: str, depth: int) -> Shape:
+    text = _SINGLE_TEXT.fullmatch(label)
+    label = (text[1] if text else label).replace(" ", "")
+    value = read(right, depth + 1)
+    if isinstance(value, Group) and value.kind == "list":
+        items = tuple(Labelled(label, item, "") for item in value.items)
+        return Group("list", items, value.joined_by)
+    return Labelled(label, value, right)
+
+
+def _inequalities(sides: list[str], operators: list[str]) -> Shape | None:
+    if len(set(operators) & {"<", "<="}) and len(set(operators) & {">", ">="}):
+        return None
+    if operators == ["!="]:
+        if not is_variable(sides[0]):
+            return None
+        hole = Leaf(sides[1])
+        halves = (Interval(REALS.low, hole, False, False), Interval(hole, REALS.high, False, False))
+        return Labelled(sides[0], Region("union", halves), sides[1])
+    if "!=" in operators:
+        return None
+    if operators[0].startswith(">"):
+        sides, operators = sides[::-1], [op.replace(">", "<") for op in operators[::-1]]
+    closed = [operator == "<=" for operator in operators]
+    if len(sides) == 3 and is_variable(sides[1]):
+        span = Interval(Leaf(sides[0]), Leaf(sides[2]), *closed)
+        return Labelled(sides[1].replace(" ", ""), span, "")
+    if len(sides) != 2:
+        return None
+    small, large = sides
+    if is_variable(small) and not has_variables(large):
+        return Labelled(small, Interval(REALS.low, Leaf(large), False, closed[0]), "")
+    if is_variable(large) and not has_variables(small):
+        return Labelled(large, Interval(Leaf(small), REALS.high, closed[0], False), "")
+    return Inequality(small, large, not closed[0])
+
+
+def _bracketed(text: str, depth: int) -> Shape | None:
+    members = enclosed(text, "\\{", "\\}")
+    if members is not None:
+        return _set(members, depth)
+    for opening, closing in (("(", ")"), ("\\langle", "\\rangle"), ("[", "]")):
+        inner = enclosed(text, opening, closing)
+        if inner is None:
+            continue
+        items = split_items(inner, thousands=False)
+        if len(items) > 1:
+            shapes = tuple(read(item, depth + 1) for item in items[:MAX_ITEMS])
+            return Group("bracket" if opening == "[" else "tuple", shapes)
+        single = read(inner, depth + 1)
+        return Leaf(text) if isinstance(single, Leaf) else single
+    return _half_open(text, depth)
+
+
+def _half_open(text: str, depth: int) -> Shape | None:
+    if len(text) < 5 or text[0] not in "([]" or text[-1] not in ")][":
+        return None
+    ends = split_items(text[1:-1], thousands=False)
+    if len(ends) != 2 or text[0] + text[-1] in ("()", "[]") and enclosed(text, text[0], text[-1]) is None:
+        return None
+    low, high = (read(end, depth + 1) for end in ends)
+    return Interval(low, high, text[0] == "[", text[-1] == "]")
+
+
+def _set(members: str, depth: int) -> Shape:
+    for bar in ("\\mid", "|", ":"):
+        head, found, condition = members.partition(bar)
+        if found and condition.strip() and re.fullmatch(r"\s*[A-Za-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*", head):
+            solved = read(condition, depth + 1)
+            return solved if not isinstance(solved, Leaf) else Leaf(members)
+    if not members.strip():
+        return EMPTY
+    flat: list[Shape] = []
+    for item in split_items(members, thousands=False)[:MAX_ITEMS]:
+        shape = read(item, depth + 1)
+        flat.extend(shape.items if isinstance(shape, Group) and shape.kind == "list" else (shape,))
+    return Group("set", tuple(flat))
+
+
+def _value(text: str, depth: int) -> Shape:
+    if _PM.search(text):
+        upper = _PM.sub(lambda m: "-" if m[0] == "\\mp" else "+", text)
+        lower = _PM.sub(lambda m: "+" if m[0] == "\\mp" else "-", text)
+        return Group("list", (read(upper, depth + 1), read(lower, depth + 1)), "or")
+    if ":" in text:
+        clock = _CLOCK.fullmatch(text)
+        if clock is not None:
+            digits = (str(int(clock[1])), clock[2], *([clock[3]] if clock[3] else []))
+            return Ratio(digits, True, re.sub(r"[^a-z]", "", (clock[4] or "").lower()))
+        parts = [part.strip() for part in split_top(text, ":")]
+        if len(parts) > 1 and all(parts) and not re.search(r"[A-Za-z]{4}", text.replace("\\", "")):
+            return Ratio(tuple(parts), False)
+    words = re.fullmatch(r"([\d.]+) to ([\d.]+)", text)
+    return Ratio((words[1], words[2]), False) if words else Leaf(text)

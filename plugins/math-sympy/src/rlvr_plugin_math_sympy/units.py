@@ -1,0 +1,206 @@
+"""Split a value from its unit, and tell whether two units are the same (policy U2)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_TABLE = """
+mm millimeter millimetre 毫米
+cm centimeter centimetre 厘米
+dm decimeter decimetre 分米
+m meter metre 米
+km kilometer kilometre 千米 公里
+in inch inches
+ft foot feet 英尺
+yd yard 码
+mi mile 英里
+mg milligram 毫克
+g gram gramme 克
+kg kilogram kilo 千克 公斤
+t ton tonne 吨
+lb pound lbs 磅
+oz ounce
+ml milliliter millilitre mL 毫升
+L liter litre l 升
+s second sec secs 秒
+min minute mins 分钟 分
+h hour hr hrs 小时 时
+day days 天 日
+week 周 星期
+month 月 个月
+year yr yrs 年
+degree deg ° degrees 度
+rad radian radians 弧度
+usd $ dollar dollars buck 美元
+eur € euro euros 欧元
+gbp £ 英镑
+cny ¥ yuan rmb 元 块 块钱 人民币
+inr ₹ rupee rs
+cent cents ¢ 美分
+mph milesperhour
+kmh kph
+Hz hertz
+N newton
+J joule
+W watt
+kW kilowatt
+V volt
+A ampere amp
+K kelvin
+Pa pascal
+°C celsius degreecelsius degreescelsius
+°F fahrenheit degreefahrenheit degreesfahrenheit
+mol mole
+unit units 个单位
+"""
+_CANONICAL: dict[str, str] = {}
+for _line in _TABLE.strip().splitlines():
+    _first, *_others = _line.split()
+    for _name in (_first, *_others):
+        _CANONICAL[_name] = _first
+_FOLDED = {name.casefold(): symbol for name, symbol in _CANONICAL.items() if len(name) > 2}
+
+_MULTIPLIERS = {
+    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "dozen": 12, "万": 10**4, "亿": 10**8,
+}  # fmt: skip
+_NOT_UNITS = frozenset(
+    "or and not is are plus minus times over divided by to if then than between from more less mod"
+    " factorial squared_ infinity pi half halves third thirds quarter quarters fifth fifths tenth"
+    " tenths hundredths percent sqrt root sin cos tan log ln exp point negative positive but e i x y"
+    " z n maybe either neither possibly approximately about around unless without".split()
+)
+_PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "立方": "^3"}
+
+_EXPONENT = r"(?:\s*\^\s*\{?(?P<exp>-?\d)\}?)?"
+_TEXT_UNIT = re.compile(r"\s*\\text\{\s*(?P<unit>[^{}\d]{1,60}?(?:\^\{?\d\}?)?)\s*\}" + _EXPONENT + r"\s*$")
+_WORD_UNIT = re.compile(r"(?P<unit>[A-Za-z°][A-Za-z°./ -]{0,60}?)" + _EXPONENT + r"\s*$")
+_HAN_UNIT = re.compile(r"\s*(?P<unit>[\u4e00-\u9fff]{1,8})\s*$")
+_SYMBOL_UNIT = re.compile(r"\s*(?P<unit>°(?:\s*[CF])?|[$€£¥₹¢])\s*$")
+_LEADING = re.compile(r"\s*(?P<sign>[-+]?)\s*(?P<unit>[$€£¥₹])\s*(?=[-+\d.\\])")
+_LEADING_CODE = re.compile(r"\s*(?P<unit>US\$|USD|EUR|GBP|RMB|CNY|Rs\.?)\s*(?=[-+\d.])")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value's text and the canonical name of its unit ("" when it carries none)."""
+
+    value: str
+    unit: str
+
+
+def split_unit(text: str, *, bare_letters: bool) -> Measured:
+    """Split the unit off a tidied answer.
+
+    Args:
+        text: A tidied answer that is not a list, a tuple or a relation.
+        bare_letters: Whether one spaced letter after a number (``5 m``) may be a unit, not a symbol.
+    """
+    for leading in (_LEADING, _LEADING_CODE):
+        match = leading.match(text)
+        if match is not None:
+            sign = match.groupdict().get("sign") or ""
+            rest = split_unit(sign + text[match.end() :], bare_letters=False)
+            name = canonical_unit(match["unit"].removeprefix("US").rstrip("."))
+            known = {"USD": "usd", "EUR": "eur", "GBP": "gbp", "RMB": "cny", "CNY": "cny", "Rs": "inr"}
+            name = known.get(match["unit"].rstrip("."), name)
+            return Measured(rest.value, name if rest.unit in ("", name) else f"{name} {rest.unit}")
+    if text.endswith("°") and re.search(r"\\?(?:sin|cos|tan|cot|sec|csc)", text):
+        return Measured(text, "")
+    for pattern in (_SYMBOL_UNIT, _TEXT_UNIT, _HAN_UNIT):
+        match = pattern.search(text)
+        if match is not None and match.start() > 0:
+            return _measured(text, match, match["unit"], known_only=False)
+    return _split_words(text, bare_letters=bare_letters)
+
+
+def _measured(text: str, match: re.Match[str], unit: str, *, known_only: bool) -> Measured:
+    head = text[: match.start()].rstrip()
+    groups = match.groupdict()
+    words = unit.split()
+    if words and words[0].casefold() in _MULTIPLIERS:
+        factor = _MULTIPLIERS[words[0].casefold()]
+        rest = canonical_unit(" ".join(words[1:])) if words[1:] else ""
+        return Measured(f"({head})*{factor}", "" if rest == "of" else rest)
+    if unit.casefold() in ("percent", "percents", "per cent", "pct"):
+        return Measured(head + "%", "")
+    if any(word.casefold() in _NOT_UNITS for word in words):
+        return Measured(text, "")
+    name = canonical_unit(unit)
+    if known_only and not _is_known(name):
+        return Measured(text, "")
+    return Measured(head, name + (f"^{groups['exp']}" if groups.get("exp") else ""))
+
+
+_NUMERIC_HEAD = re.compile(r"[\d.,%})! ]$")
+
+
+def _split_words(text: str, *, bare_letters: bool) -> Measured:
+    """Split trailing words off a number: ``42 apples``, ``42 cm^2``, ``10 m/s``, ``42cm``."""
+    start = _words_start(text)
+    if start <= 0 or not _NUMERIC_HEAD.search(text[:start]):
+        return Measured(text, "")
+    match = _WORD_UNIT.fullmatch(text, start)
+    if match is None:
+        return Measured(text, "")
+    unit = match["unit"].strip()
+    letters = re.sub(r"[^A-Za-z°]", "", unit)
+    if not letters or re.fullmatch(r"[A-Za-z](?:[ /]?[A-Za-z])?", unit) and not _symbol_pair(unit):
+        spaced = text[:start].endswith(" ")
+        if not (bare_letters and spaced and unit in _CANONICAL):
+            return Measured(text, "")
+    short = len(letters) <= 3 and " " not in unit
+    return _measured(text, match, unit, known_only=short)
+
+
+def _symbol_pair(unit: str) -> bool:
+    """Return whether two letters are a known unit symbol, such as cm or m/s, not two variables."""
+    if "/" in unit:
+        return all(part.strip() in _CANONICAL for part in unit.split("/"))
+    return len(unit) == 2 and unit in _CANONICAL and unit not in ("in", "ft", "mi")
+
+
+def _words_start(text: str) -> int:
+    """Return where the trailing run of words (with ``/`` and an exponent) begins, or -1."""
+    match = re.search(r"[A-Za-z°][A-Za-z°./ -]*(?:\^\s*\{?-?\d\}?)?\s*$", text[-80:])
+    if match is None:
+        return -1
+    start = len(text) - len(text[-80:]) + match.start()
+    return -1 if start > 0 and text[start - 1] in "\\_^{" else start
+
+
+def canonical_unit(unit: str) -> str:
+    """Return one name for a unit however it is spelled: ``square metres`` is ``m^2``."""
+    unit = unit.strip().strip(".")
+    unit = re.sub(r"\s*(?:/|每)\s*|\s+per\s+", "/", unit)
+    return "/".join(_canonical_factor(part) for part in unit.split("/"))
+
+
+def _canonical_factor(unit: str) -> str:
+    power = ""
+    match = re.search(r"\s*\^\s*\{?(-?\d)\}?$", unit)
+    if match is not None:
+        unit, power = unit[: match.start()], f"^{match[1]}"
+    for prefix, exponent in _PLACE_OF_POWER.items():
+        if unit.casefold().startswith(prefix) and len(unit) > len(prefix):
+            unit, power = unit[len(prefix) :].lstrip(" ."), exponent
+    for suffix, exponent in ((" squared", "^2"), (" cubed", "^3")):
+        if unit.endswith(suffix):
+            unit, power = unit.removesuffix(suffix), exponent
+    unit = unit.strip()
+    if unit in _CANONICAL:
+        return _CANONICAL[unit] + power
+    folded = re.sub(r"[\s.]", "", unit.casefold())
+    for name in (folded, folded.removesuffix("s"), folded.removesuffix("es")):
+        if name in _FOLDED:
+            return _FOLDED[name] + power
+    last = unit.casefold().split()[-1] if unit.split() else ""
+    return (last.removesuffix("s") if len(last) > 3 else last) + power
+
+
+_KNOWN = frozenset(_CANONICAL.values())
+
+
+def _is_known(name: str) -> bool:
+    return all(part.split("^")[0] in _KNOWN for part in name.split("/"))
