@@ -48,7 +48,7 @@ def hub_records(path: str, base: Path, tier: str) -> tuple[str, Iterable[dict[st
             f"the data set {name!r} could not be loaded",
             origin=path,
             cause=str(error) or type(error).__name__,
-            fix=f"correct data.{tier}.path, or check the network",
+            fix="correct the name, or check the network",
         ) from error
     split = wanted or (tier if tier in found else next(iter(found)) if len(found) == 1 else "")
     if split not in found:

@@ -89,7 +89,7 @@ def _file(source: DataSource, base: Path, split: str) -> Iterator[Record]:
             yield from _json_lines(path)
     except OSError as error:
         reason = error.strerror or str(error)
-        fix = "make it with `rlvr data make`, or correct data." + split + ".path"
+        fix = "correct the path, or make the file (`rlvr data make`)"
         raise _unreadable(path, split, reason, fix) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -45,7 +46,7 @@ class Routes:
 
 def fold(name: str) -> str:
     """Return a name as it is compared: case and the choice of ``-`` or ``_`` don't count."""
-    return name.casefold().replace("_", "-")
+    return re.sub(r"[-_]+", "-", name).lower()
 
 
 def _or(names: Iterable[str]) -> str:

@@ -1,0 +1,138 @@
+"""``rlvr data``: make data, and look at it without training."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlvr_core.api.errors import StackError, did_you_mean
+
+if TYPE_CHECKING:
+    from rlvr_core.config.models import DataSource
+    from rlvr_core.data.check import DataReport
+    from rlvr_core.data.route import Routes
+
+TASKS = ("arithmetic",)
+_STACK_SUFFIXES = (".yaml", ".yml")
+_SHOWN = 20
+
+
+def make(
+    task: Annotated[str, typer.Argument(help="What to make: arithmetic.")],
+    out: Annotated[Path, typer.Option(help="Folder of the files; made when absent.")],
+    seed: Annotated[int, typer.Option(help="Chooses and orders the rows.")] = 0,
+    examples: Annotated[int, typer.Option(help="Worked examples a prompt: 2 or 0.")] = 2,
+    train: Annotated[int, typer.Option(min=1, help="Rows to train on.")] = 2000,
+    dev: Annotated[int, typer.Option(min=1, help="Rows to choose a checkpoint by.")] = 200,
+    transfer: Annotated[int, typer.Option(min=1, help="Rows with other ranges and wording.")] = 200,
+    gate: Annotated[int, typer.Option(min=1, help="Rows to open once, for a release.")] = 200,
+    verifier: Annotated[str, typer.Option(help="verifier.type of every row.")] = "math-sympy",
+) -> None:
+    """Make train, dev, transfer and gate data that share no problem."""
+    from rlvr_core.data.arithmetic import make_arithmetic
+
+    if task not in TASKS:
+        raise StackError(
+            "RLVR-S106",
+            f"there is no data called {task!r}{did_you_mean(task, TASKS)}",
+            fix=f"known: {', '.join(TASKS)}",
+        )
+    sizes = {"train": train, "dev": dev, "transfer": transfer, "gate": gate}
+    paths = make_arithmetic(out, seed, examples, sizes, verifier)
+    for split, path in paths.items():
+        typer.echo(f"{split:<9}{sizes[split]:>6} rows  {path}")
+
+
+def check(
+    sources: Annotated[
+        list[str],
+        typer.Argument(metavar="STACK|FILE…", help="One stack file, or data files."),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Look at data: bad rows, sizes, lengths, repeats, overlap. Exit code 1 when it has problems.
+
+    With a stack file every row is also routed and its ground truth checked by the verifier.
+    """
+    from rlvr_core.data.check import check_data
+    from rlvr_core.data.load import read_split
+
+    found, base, routes = _sources(sources)
+    splits, problems = {}, []
+    for split, source in found.items():
+        splits[split], more = read_split(source, base, split, routes)
+        problems += more
+    report = check_data(splits, problems)
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), ensure_ascii=False, indent=2))
+    else:
+        _print(report)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _sources(names: Sequence[str]) -> tuple[dict[str, DataSource], Path, Routes | None]:
+    """Return what to read by split name, the folder paths start from, and the stack's verifiers."""
+    stacks = [name for name in names if Path(name).suffix in _STACK_SUFFIXES]
+    if not stacks:
+        return _files(names), Path(), None
+    if len(names) > 1:
+        raise StackError(
+            "RLVR-S106",
+            f"{stacks[0]} is a stack file and stands beside other arguments",
+            fix="give one stack file, or data files only",
+        )
+    return _stack(stacks[0])
+
+
+def _files(names: Sequence[str]) -> dict[str, DataSource]:
+    from rlvr_core.config.models import DataSource
+
+    stems = [name if name.startswith("hf:") else Path(name).stem for name in names]
+    is_clear = len(set(stems)) == len(stems)
+    titles = stems if is_clear else names
+    return {title: DataSource(path=name) for title, name in zip(titles, names, strict=True)}
+
+
+def _stack(name: str) -> tuple[dict[str, DataSource], Path, Routes]:
+    from rlvr_core.api.plugin import Verifier
+    from rlvr_core.config.load import load_stack
+    from rlvr_core.data.route import Routes
+    from rlvr_core.plugins.resolve import resolve_stack
+
+    resolved = resolve_stack(load_stack(name))
+    found = {
+        split: source
+        for split in type(resolved.stack.data).model_fields
+        if (source := getattr(resolved.stack.data, split)) is not None
+    }
+    verifiers = {
+        instance: (loaded.plugin.GroundTruth, loaded.ref.plugin)
+        for instance, loaded in resolved.verifiers.items()
+        if isinstance(loaded.plugin, Verifier)
+    }
+    routes = Routes(
+        {instance: model for instance, (model, _) in verifiers.items()},
+        {instance: plugin for instance, (_, plugin) in verifiers.items()},
+    )
+    return found, Path(name).parent, routes
+
+
+def _print(report: DataReport) -> None:
+    for name, summary in report.splits.items():
+        lengths: Mapping[str, int] = summary.prompt_characters
+        routed = ", ".join(f"{verifier} {n}" for verifier, n in summary.by_verifier.items())
+        typer.echo(
+            f"{name:<9}{summary.rows:>6} rows  {routed}  prompts of {lengths['min']} to "
+            f"{lengths['max']} characters (median {lengths['median']})"
+        )
+    for title, lines in (("note", report.notes), ("problem", report.problems)):
+        for line in lines[:_SHOWN]:
+            typer.echo(f"{title}: {line}")
+        if len(lines) > _SHOWN:
+            typer.echo(f"{title}: … and {len(lines) - _SHOWN} more (--json shows all)")
+    typer.echo("no problems" if report.ok else f"{len(report.problems)} problems")
