@@ -43,6 +43,11 @@ def normalised(name: str) -> str:
     return re.sub(r"[-_]+", "-", name).lower()
 
 
+def metadata_of(distribution: Distribution) -> Metadata:
+    """Return the metadata as the mail message that it is; missing keys are None."""
+    return cast(Metadata, distribution.metadata)
+
+
 @dataclass(frozen=True, slots=True)
 class InstalledPlugin:
     """One entry point of one installed distribution."""
@@ -93,7 +98,7 @@ class PluginIndex:
         shadowed: list[str] = []
         names: set[str] = set()
         for distribution in _with_our_groups(path):
-            metadata = cast(Metadata, distribution.metadata)
+            metadata = metadata_of(distribution)
             name = metadata["Name"] or "unknown"
             if normalised(name) in names or not _is_first(distribution, name, path):
                 shadowed.append(f"{name} {distribution.version} in {_folder(distribution)}")
