@@ -19,6 +19,7 @@ CATALOGUE: dict[str, str] = {
     "RLVR-S104": "the stack names plugins that cannot be used together",
     "RLVR-S105": "with these settings nothing would be trained",
     "RLVR-S106": "a command-line argument cannot be used",
+    "RLVR-S107": "a plugin refused the training prompts",
     # P: plugins
     "RLVR-P101": "two installed distributions register the same plugin name",
     "RLVR-P102": "a plugin could not be imported",

@@ -74,8 +74,8 @@ def rlvr_verify(batch: VerifyBatch) -> Sequence[Verdict]:  # type: ignore[empty-
     Implementations with ``wrapper=True`` in any plugin of the stack run in the training process,
     around the call for each verifier.
 
-    :param batch: rows of one verifier. Call ``batch.starting(i)`` before each row, so that deadlines
-        and blame fall on the right one.
+    :param batch: rows of one verifier. Call ``batch.starting(i)`` before each row, so that
+        deadlines and blame fall on the right one.
     :returns: one verdict a row, in row order.
     """
 
@@ -153,15 +153,15 @@ def rlvr_weigh_tokens(tokens: TokenBatch, session: Session) -> Tensor:  # type: 
 def rlvr_policy_loss(tokens: TokenBatch, session: Session) -> PolicyLoss:
     """Stage 11, first result: return the loss of each token, of shape [T].
 
-    The plugin may carry an attribute ``aggregation`` (an `Aggregation`); core applies it with counts
-    over all micro-batches and processes. A loss plugin whose `needs` are empty must be 0 wherever
-    the advantage is 0: core then skips the forward pass of such rollouts.
+    The plugin may carry an attribute ``aggregation`` (an `Aggregation`); core applies it with
+    counts over all micro-batches and processes. A loss plugin whose `needs` are empty must be 0
+    wherever the advantage is 0: core then skips the forward pass of such rollouts.
     """
 
 
 @hookspec
 def rlvr_run_start(run: RunInfo) -> None:
-    """Stage 12, observers: the run is about to make its first step (or its first after a resume)."""
+    """Stage 12, observers: the first step is about to be made, or the first after a resume."""
 
 
 @hookspec

@@ -16,14 +16,15 @@ from rlvr_core.api.session import Need
 from rlvr_core.api.verdicts import FailureCategory, Json, Stage, Status, Verdict
 
 API_VERSION = "1.0"
-"""Version of the plugin API: a number of its own. Majors must match, a plugin's minor may not be newer."""
+"""Version of the plugin API: a number of its own. Majors must match, a plugin's minor may not be
+newer."""
 
 RESERVED_CONFIG_KEYS = frozenset({"plugin", "timeout_s", "on_timeout", "concurrency", "weight"})
 """Core's own words in a stack entry; a plugin's `Config` must not declare them."""
 
 
 class Family(StrEnum):
-    """The four kinds of plugin: sections of a stack file and entry-point groups ``rlvr.<family>``."""
+    """The four kinds of plugin, which are sections of a stack file and entry-point groups."""
 
     VERIFIERS = "verifiers"
     SAMPLERS = "samplers"
@@ -37,7 +38,7 @@ class Family(StrEnum):
 
 
 class Strict(BaseModel):
-    """Base for every config and ground-truth model: unknown keys are errors, instances immutable."""
+    """Base of config and ground-truth models: unknown keys are errors, instances immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -45,8 +46,8 @@ class Strict(BaseModel):
 class Plugin:
     """Base of all plugins.
 
-    A plugin class sets `api_version` itself, to the version it was written against, and declares its
-    settings as `Config`. Core constructs it once with a validated config.
+    A plugin class sets `api_version` itself, to the version it was written against, and declares
+    its settings as `Config`. Core constructs it once with a validated config.
     """
 
     api_version: ClassVar[str]
@@ -119,7 +120,7 @@ class VerifyBatch(Sequence[VerifyRow]):
 
 
 class Verifier(Plugin):
-    """A plugin that implements `rlvr_verify`. It runs in worker processes, killed at the deadline."""
+    """A plugin that implements `rlvr_verify`, in worker processes killed at the deadline."""
 
     GroundTruth: ClassVar[type[BaseModel]]
     """Model of what a data row must say for this verifier (`verifier.type` excepted)."""

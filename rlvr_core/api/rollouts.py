@@ -29,7 +29,7 @@ Prompt: TypeAlias = str | tuple[Message, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a data set: a prompt, the verifier it is routed to, and what is known about it."""
+    """One line of a data set: a prompt, the verifier it is routed to, and what is known of it."""
 
     id: str
     """Unique within its data set."""

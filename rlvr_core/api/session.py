@@ -39,8 +39,8 @@ class Session(Protocol):
         """Sample `n` completions for each row.
 
         Args:
-            rows: The prompts; a row may be sampled again later in the step, its new rollouts get the
-                next sample indices.
+            rows: The prompts; a row may be sampled again later in the step, its new rollouts get
+                the next sample indices.
             n: Completions a row, one number or one for each row.
             contexts: Prompts to sample under in place of the rows' own. The rollouts are still
                 trained under the rows' own prompts.
@@ -91,8 +91,8 @@ class Need(StrEnum):
 class TokenBatch:
     """The sampled tokens of some rollouts, flat.
 
-    T counts sampled tokens, B rollouts. There is no padding and no mask: a token that is not trained
-    on is not here. All tensors are float32 on the training device unless said otherwise.
+    T counts sampled tokens, B rollouts. There is no padding and no mask: a token that is not
+    trained on is not here. All tensors are float32 on the training device unless said otherwise.
     """
 
     rollouts: Sequence[Rollout]
@@ -102,7 +102,8 @@ class TokenBatch:
     logp_T: Tensor
     """[T], under the policy, at the sampling temperature. Carries the gradient in a loss."""
     old_logp_T: Tensor
-    """[T], under the policy that the batch of rollouts was collected with, by the training kernels."""
+    """[T], under the policy that the batch of rollouts was collected with, by the training
+    kernels."""
     advantage_T: Tensor
     """[T]."""
     sampler_logp_T: Tensor | None = None
@@ -113,9 +114,9 @@ class TokenBatch:
 
 
 class Aggregation(StrEnum):
-    """How per-token losses become one number. N rollouts, T_i tokens in rollout i, counts global."""
+    """How per-token losses become one number. N rollouts in all, T_i tokens in rollout i."""
 
-    TOKEN_MEAN = "token-mean"
+    TOKEN_MEAN = "token-mean"  # noqa: S105
     """sum over all tokens / number of all tokens (DAPO, arXiv 2503.14476)."""
     SEQUENCE_MEAN = "sequence-mean"
     """mean over rollouts of the mean over their tokens (GRPO, arXiv 2402.03300)."""

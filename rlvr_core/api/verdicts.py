@@ -1,8 +1,9 @@
 """What a verifier says about a completion.
 
-A verdict is not a float. ``failed`` is a judgement on the completion; ``error`` and ``abstained`` say
-nothing about it, so core masks and counts them and never scores them 0. What the *completion* did (ran
-too long, crashed its own tests, printed no answer) is ``failed``, never ``error``.
+A verdict is not a float. ``failed`` is a judgement on the completion; ``error`` and
+``abstained`` say nothing about it, so core masks and counts them and never scores them 0. What
+the *completion* did (ran too long, crashed its own tests, printed no answer) is ``failed``,
+never ``error``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The random control arm: a reward that knows nothing about the completion.
 
 A gain that this arm makes too was not taught by the verifier. Source: Spurious Rewards, arXiv
-2506.10947. With one update per batch of rollouts the ratio is 1 and clipping has no bias, so the arm
-can only drift; say the number of updates when quoting it.
+2506.10947. With one update per batch of rollouts the ratio is 1 and clipping has no bias, so the
+arm can only drift; say the number of updates when quoting it.
 """
 
 from __future__ import annotations

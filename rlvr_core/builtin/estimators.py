@@ -57,7 +57,8 @@ class Grpo(Plugin):
 class DrGrpo(Plugin):
     """``A_i = r_i - mean(r)``: neither divided by a standard deviation nor by a length.
 
-    Source: Dr.GRPO, arXiv 2503.20783. Default aggregation: constant-length, the paper's second half.
+    Source: Dr.GRPO, arXiv 2503.20783. Default aggregation: constant-length, the paper's second
+    half.
     """
 
     api_version = "1.0"

@@ -38,7 +38,7 @@ class PpoClipConfig(Strict):
     def _k1_would_not_act(self) -> Self:
         if self.kl_coefficient > 0 and self.kl_estimator == "k1":
             raise ValueError(
-                "kl_estimator: k1 as a loss has an expected gradient of 0; use k2 (reverse KL) or k3"
+                "kl_estimator: k1 as a loss has an expected gradient of 0; use k2 or k3"
             )
         return self
 

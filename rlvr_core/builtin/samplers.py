@@ -18,7 +18,7 @@ class Uniform(Plugin):
 
     @hookimpl
     def rlvr_select_prompts(self, rows: Sequence[Row], count: int, session: Session) -> list[Row]:
-        """Return the next `count` rows; an epoch that ends in the middle is followed by the next."""
+        """Return the next `count` rows; where one epoch ends, the next begins."""
         chosen = []
         order: list[int] = []
         shuffled_epoch = -1

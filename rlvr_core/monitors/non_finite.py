@@ -11,7 +11,9 @@ class NonFiniteConfig(Strict):
     """Settings of `non-finite`."""
 
     tolerated: int = Field(
-        default=0, ge=0, description="Skipped updates that a step may have before the run is stopped."
+        default=0,
+        ge=0,
+        description="Skipped updates that a step may have before the run is stopped.",
     )
 
 
@@ -28,8 +30,12 @@ class NonFinite(Plugin):
         skipped = event.metrics["skipped_updates"]
         if skipped <= self.config.tolerated:
             return None
-        rewards = [r.reward for group in event.groups for r in group.rollouts if r.reward is not None]
-        span = f"rewards from {min(rewards):g} to {max(rewards):g}" if rewards else "no valid reward"
+        rewards = [
+            r.reward for group in event.groups for r in group.rollouts if r.reward is not None
+        ]
+        span = (
+            f"rewards from {min(rewards):g} to {max(rewards):g}" if rewards else "no valid reward"
+        )
         return Action(
             kind=ActionKind.STOP,
             reason=(

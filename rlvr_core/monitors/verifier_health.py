@@ -15,7 +15,10 @@ class VerifierHealthConfig(Strict):
 
     window_steps: int = Field(default=20, ge=1, description="Steps that are looked at together.")
     warn_error_share: float = Field(
-        default=0.01, ge=0, le=1, description="Share of verdicts with status error that is warned of."
+        default=0.01,
+        ge=0,
+        le=1,
+        description="Share of verdicts with status error that is warned of.",
     )
     warn_abstained_share: float = Field(
         default=0.2, ge=0, le=1, description="Share of abstentions that is warned of."

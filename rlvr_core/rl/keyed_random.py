@@ -1,7 +1,7 @@
 """Counter-based randomness: every draw is a function of what it is for.
 
-A draw is keyed by (run seed, purpose, step, prompt, sample, token), so results do not depend on what
-else was drawn: on evaluation, logging, batch order, the number of workers, or a resume.
+A draw is keyed by (run seed, purpose, step, prompt, sample, token), so results do not depend on
+what else was drawn: on evaluation, logging, batch order, the number of workers, or a resume.
 """
 
 from __future__ import annotations

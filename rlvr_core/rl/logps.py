@@ -1,7 +1,8 @@
 """Log-probabilities and entropies of tokens from hidden states, in chunks.
 
-A vocabulary of 50,000 and 4,000 tokens make 800 MB of float32 logits, twice that with their gradient.
-With more than one chunk, each is recomputed in the backward pass, so only one is ever held.
+A vocabulary of 50,000 and 4,000 tokens make 800 MB of float32 logits, twice that with their
+gradient. With more than one chunk, each is recomputed in the backward pass, so only one is ever
+held.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Sampling with the policy's own transformers model.
 
-The part that all prompts share (a system prompt, worked examples) is computed once, the rest of each
-prompt once for its group; finished completions leave the batch. Each token is one uniform number and
-an inverse cumulative distribution.
+The part that all prompts share (a system prompt, worked examples) is computed once, the rest of
+each prompt once for its group; finished completions leave the batch. Each token is one uniform
+number and an inverse cumulative distribution.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -66,6 +67,9 @@ class TransformersEngine:
         self._stop_ids = frozenset(stop_ids)
         self._max_rows = max_rows
         self._autocast = autocast
+        # transformers 5.24 renamed the argument.
+        accepted = inspect.signature(model.forward).parameters
+        self._cache_argument = "cache" if "cache" in accepted else "past_key_values"
 
     @torch.no_grad()
     def sample(
@@ -89,7 +93,7 @@ class TransformersEngine:
             self._model.train(was_training)
 
     def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
-        """Decode rows (R of them, R shrinks) until all are finished; V vocabulary, S seen tokens."""
+        """Decode until all rows are finished. R rows (it shrinks), V vocabulary, S seen tokens."""
         device = self._model.device
         logits_RV, cache, seen_RS, position_R = self._prefill(rows)
         while rows:
@@ -173,9 +177,9 @@ class TransformersEngine:
             input_ids=ids_RS,
             attention_mask=seen_RS,
             position_ids=position_RS,
-            past_key_values=cache,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache_argument: cache},
         )
         logits_RV: Tensor = output.logits[:, -1].float()
         return logits_RV

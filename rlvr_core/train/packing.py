@@ -1,8 +1,8 @@
 """Rollouts laid out for one forward pass.
 
 A *bundle* is a prompt and some of its completions side by side in one row: the prompt stands there
-once, every completion sees the prompt and itself. With one completion a bundle is an ordinary row, so
-both layouts are the same code. Bundles are padded to a micro-batch only here.
+once, every completion sees the prompt and itself. With one completion a bundle is an ordinary
+row, so both layouts are the same code. Bundles are padded to a micro-batch only here.
 
 B bundles, S positions, T sampled tokens.
 """

@@ -53,7 +53,9 @@ class Policy:
         self._temperature = temperature
         self._autocast = autocast
 
-    def logps(self, batch: MicroBatch, *, with_entropy: bool = False) -> tuple[Tensor, Tensor | None]:
+    def logps(
+        self, batch: MicroBatch, *, with_entropy: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
         """Return log-probabilities [T] and, when asked, entropies [T] of the sampled tokens."""
         inputs = {
             "input_ids": batch.input_ids_BS,
@@ -107,7 +109,9 @@ def probe_layout(
         chunk_head = _agrees(model, truth, share_prompts=False, chunk_head=True)
         window = getattr(model.config, "sliding_window", None)
         if wanted == "rows":
-            return Layout(share_prompts=False, chunk_head=chunk_head, reason="asked for in the stack")
+            return Layout(
+                share_prompts=False, chunk_head=chunk_head, reason="asked for in the stack"
+            )
         if window and window < longest:
             reason = f"the model attends to {window} tokens, rollouts may take {longest}"
         elif _agrees(model, truth, share_prompts=True, chunk_head=chunk_head):
@@ -123,7 +127,9 @@ def probe_layout(
         model.train(was_training)
 
 
-def _agrees(model: PreTrainedModel, truth: Tensor, *, share_prompts: bool, chunk_head: bool) -> bool:
+def _agrees(
+    model: PreTrainedModel, truth: Tensor, *, share_prompts: bool, chunk_head: bool
+) -> bool:
     try:
         found = _probe(model, share_prompts=share_prompts, chunk_head=chunk_head)
     except (AttributeError, IndexError, NotImplementedError, RuntimeError, TypeError, ValueError):

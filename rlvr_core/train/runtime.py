@@ -57,7 +57,9 @@ class Runtime:
     @property
     def trained_parameters(self) -> list[torch.nn.Parameter]:
         """The parameters that the optimiser moves."""
-        return [parameter for parameter in self.policy.model.parameters() if parameter.requires_grad]
+        return [
+            parameter for parameter in self.policy.model.parameters() if parameter.requires_grad
+        ]
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of a 1-based step: a linear rise, then constant."""

@@ -41,8 +41,7 @@ def collect(runtime: Runtime, session: StepSession) -> Collected:
         session.prompts_drawn += len(rows)
         groups = hooks.sample_groups(session, runtime.share_of_rank(rows))  # 2
         session.score(groups)  # 3
-        groups = hooks.rescue_groups(session, groups)  # 4
-        session.score(groups)
+        groups = hooks.rescue_groups(session, groups, settle=session.score)  # 4
         hooks.shape_rewards(session, groups)  # 5
         hooks.gate_rewards(session, groups)  # 6
         kept = hooks.keep_groups(groups, session)  # 7
@@ -61,11 +60,7 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     one, the old log-probabilities are the training pass's own, and the ratio is exactly 1.
     """
     hooks = runtime.dispatcher
-    alive = [group for group in groups if not group.is_dead]
-    estimates = iter(hooks.estimate_advantages(alive, session))  # 8
-    advantages = [
-        [0.0] * len(group.rollouts) if group.is_dead else next(estimates) for group in groups
-    ]
+    advantages = hooks.estimate_advantages(groups, session)  # 8
     advantages = hooks.adjust_advantages(groups, advantages, session)  # 9
     for group, of_group in zip(groups, advantages, strict=True):
         for rollout, advantage in zip(group.rollouts, of_group, strict=True):

@@ -1,7 +1,7 @@
 """One optimiser update from the groups of one mini-batch: stages 10 and 11.
 
-The loss is a sum over tokens, each scaled by counts taken over all micro-batches and processes, so how
-rollouts are split into micro-batches or dealt to processes changes nothing but rounding.
+The loss is a sum over tokens, each scaled by counts taken over all micro-batches and processes,
+so how rollouts are split into micro-batches or dealt to processes changes nothing but rounding.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _mini_batch_weights(
     batches: Sequence[MicroBatch],
     old_logps: OldLogps | None,
 ) -> Sequence[Tensor] | None:
-    """Return token weights a micro-batch, made from the whole mini-batch, when a plugin needs that."""
+    """Return each micro-batch's token weights, made from the whole mini-batch, where needed."""
     if Need.MINI_BATCH_STATS not in runtime.dispatcher.needs or not batches:
         return None
     parts = [_tokens(runtime, batch, old_logps) for batch in batches]

@@ -1,0 +1,113 @@
+"""The plan that ``--dry-run`` prints: the stack by stage in call order, and the arithmetic."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from rlvr_core.api.rollouts import Prompt
+from rlvr_core.api.verdicts import Json
+from rlvr_core.plugins.plan import PlannedPlugin, PlannedStage, plan_by_stage
+from rlvr_core.train.plan import RunPlan, plan_run
+
+if TYPE_CHECKING:
+    from rlvr_core.train.prepare import Prepared
+
+
+def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
+    """Print what a run would do. Checks prompt lengths when the tokenizer is at hand.
+
+    Raises:
+        DataError: RLVR-D102, prompts are too long for the model.
+    """
+    prompt_tokens, note = _prompt_lengths(prepared)
+    plan = plan_run(prepared.resolved.stack, prepared.splits, prompt_tokens)
+    stages = plan_by_stage(prepared.resolved)
+    if json:
+        body = {
+            "stages": [_stage_json(stage) for stage in stages],
+            "numbers": plan.to_json(),
+            "environment": _environment(prepared),
+            "note": note,
+        }
+        console.out(json_module.dumps(body, indent=2), highlight=False)
+        return
+    table = Table(title="The step, in call order", title_justify="left")
+    for column in ("stage", "what happens", "plugins"):
+        table.add_column(column)
+    for stage in stages:
+        table.add_row(stage.number, stage.title, "\n".join(map(_line, stage.plugins)) or "-")
+    console.print(table)
+    console.print(_numbers(plan))
+    for name, variables in _environment(prepared).items():
+        console.print(f"{name} is given these environment variables: {', '.join(variables)}")
+    if note:
+        console.print(note, highlight=False)
+    console.print("Nothing was trained: this was a dry run.", highlight=False)
+
+
+def _stage_json(stage: PlannedStage) -> dict[str, Json]:
+    plugins = [plugin._asdict() for plugin in stage.plugins]
+    return {**stage._asdict(), "plugins": plugins}
+
+
+def _line(plugin: PlannedPlugin) -> str:
+    marks = [plugin.blame, *(["core's default"] if plugin.is_default else [])]
+    marks += ["around the others"] if plugin.is_wrapper else []
+    return f"{plugin.name}  ({', '.join(marks)})"
+
+
+def _numbers(plan: RunPlan) -> Table:
+    table = Table(title="The arithmetic", title_justify="left", show_header=False)
+    steps = plan.steps
+    per_step = f"{plan.prompts_per_step} prompts x {plan.group_size} = {plan.rollouts_per_step}"
+    lines = {
+        "training rows": f"{plan.train_rows} ({plan.steps_per_epoch:g} steps an epoch)",
+        "rollouts a step": per_step,
+        "updates a step": str(plan.updates_per_step),
+        "steps": f"{steps} ({plan.epochs:.3g} epochs)",
+        "in all": f"{plan.total_prompts} prompts, {plan.total_rollouts} rollouts, "
+        f"{plan.total_updates} updates",
+        "evaluations": f"{plan.evaluations} x {plan.evaluation_completions} completions",
+    }
+    if plan.longest_prompt is not None:
+        lines["longest prompt"] = f"{plan.longest_prompt} tokens"
+        lines["micro-batches an update"] = f"{plan.micro_batches_per_update} at most"
+    for name, value in lines.items():
+        table.add_row(name, value)
+    return table
+
+
+def _environment(prepared: Prepared) -> dict[str, list[str]]:
+    """Return the environment variables that each verifier's workers are given."""
+    return {
+        name: list(loaded.plugin.environment)
+        for name, loaded in prepared.resolved.verifiers.items()
+        if getattr(loaded.plugin, "environment", ())
+    }
+
+
+def _prompt_lengths(prepared: Prepared) -> tuple[Callable[[Prompt], int] | None, str]:
+    """Return how to measure a prompt, or why that can't be done without fetching anything."""
+    from rlvr_core.models.source import at_hand
+
+    if find_spec("transformers") is None:
+        return None, "Prompt lengths were not checked: transformers is not installed."
+    folder = at_hand(prepared.resolved.stack.model, prepared.base)
+    if folder is None:
+        return None, "Prompt lengths were not checked: the model is not on this machine yet."
+    from transformers import AutoConfig, AutoTokenizer
+
+    from rlvr_core.rollout.tokens import PromptTokenizer
+    from rlvr_core.train.lengths import check_lengths
+
+    stack = prepared.resolved.stack
+    tokenizer = PromptTokenizer(AutoTokenizer.from_pretrained(folder), stack.rollout.prompt_format)
+    longest = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
+    check_lengths(prepared, tokenizer, longest)
+    return lambda prompt: len(tokenizer.encode(prompt)), ""

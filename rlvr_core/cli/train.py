@@ -1,0 +1,137 @@
+"""``rlvr train``: from a stack file to a run folder."""
+
+from __future__ import annotations
+
+import json as json_module
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlvr_core.api.errors import EnvironmentFault, RunEndedError
+from rlvr_core.api.verdicts import Json
+
+if TYPE_CHECKING:
+    from rlvr_core.train.prepare import Prepared
+    from rlvr_core.train.run import Outcome
+
+StackPath = Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
+]
+
+
+def train(
+    stack: StackPath,
+    overrides: Overrides = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The run folder. Default: runs/<name of the stack file>[-<control>]."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check everything, print the plan and stop.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the run that stands in the run folder.")
+    ] = False,
+    control: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Control arm; 'random' pays by the toss of a coin."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
+) -> None:
+    """Train the stack's model with its verifiers, and leave a run folder.
+
+    Exit codes: 0 finished, 2 the stack or the data is at fault, 3 a plugin is, 4 ended early.
+    """
+    from rich.console import Console
+
+    from rlvr_core.train.prepare import prepare
+
+    prepared = prepare(stack, with_control(overrides or [], control))
+    if dry_run:
+        from rlvr_core.cli.plan import print_plan
+
+        print_plan(prepared, Console(), json=json)
+        return
+    name = stack.stem if control is None else f"{stack.stem}-{control}"
+    out = out or Path("runs") / name
+    outcome = run_training(prepared, out, title=name, resume=resume, json=json)
+    if outcome.status != "finished":
+        raise RunEndedError(
+            "RLVR-T103",
+            "the run was ended by a monitor",
+            origin=str(outcome.folder),
+            cause=outcome.reason,
+            fix="events.jsonl in the run folder says which one; --resume continues the run",
+        )
+    if not json:
+        Console().print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def run_training(
+    prepared: Prepared, out: Path, *, title: str, resume: bool = False, json: bool = False
+) -> Outcome:
+    """Train and show it: live on a terminal, as plain lines elsewhere, or as JSON lines.
+
+    Raises:
+        EnvironmentFault: RLVR-E101, the ``[train]`` extra is missing.
+    """
+    from rich.console import Console
+
+    from rlvr_core.cli.live import LiveReporter
+
+    require_train_extra()
+    from rlvr_core.train.run import train as run
+
+    if json:
+        return run(prepared, out, resume=resume, reporter=JsonReporter())
+    steps = prepared.resolved.stack.train.steps
+    with LiveReporter(Console(), title, steps) as reporter:
+        return run(prepared, out, resume=resume, reporter=reporter)
+
+
+def with_control(overrides: Sequence[str], control: str | None) -> list[str]:
+    """Return overrides that also put the control arm `control` into the stack."""
+    return [*overrides, *([f"control=control-{control}"] if control else [])]
+
+
+def require_train_extra() -> None:
+    """Refuse, with the way out, when torch and its companions are not installed.
+
+    Raises:
+        EnvironmentFault: RLVR-E101.
+    """
+    from importlib.util import find_spec
+
+    missing = [name for name in ("torch", "transformers", "accelerate") if not find_spec(name)]
+    if missing:
+        raise EnvironmentFault(
+            "RLVR-E101",
+            f"training needs {', '.join(missing)}",
+            fix='pip install "rlvr-core[train]"',
+        )
+
+
+class JsonReporter:
+    """Prints one JSON object a line: ``{"kind": "step" | "evaluation" | "event", …}``."""
+
+    def phase(self, text: str) -> None:
+        """Keep quiet: phases are for people."""
+
+    def step(self, record: Mapping[str, Json]) -> None:
+        """Print a finished step."""
+        self._print("step", record)
+
+    def evaluation(self, record: Mapping[str, Json]) -> None:
+        """Print an evaluation."""
+        self._print("evaluation", record)
+
+    def event(self, record: Mapping[str, Json]) -> None:
+        """Print an event."""
+        self._print("event", {"event": record["kind"], **record})
+
+    def _print(self, kind: str, record: Mapping[str, Json]) -> None:
+        typer.echo(json_module.dumps({**record, "kind": kind}))

@@ -1,0 +1,128 @@
+"""Checkpoints: complete or absent.
+
+::
+
+    checkpoints/000050/
+      config.json  model.safetensors  tokenizer…    a model folder like any other
+      optimizer.pt                                  the optimiser's state
+      state.json                                    counters, controls, plugins' states
+
+A checkpoint is written aside and renamed when everything is on disk. What is not renamed is not a
+checkpoint, is never loaded, and is removed by the next save.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from rlvr_core.api.errors import RunFolderError
+from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate import layout
+from rlvr_core.train.storage import storing, sync_folder
+
+OPTIMIZER = "optimizer.pt"
+STATE = "state.json"
+UNFINISHED = ".unfinished-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The counters of a run at the end of a step."""
+
+    step: int
+    weights_version: int
+    prompts_drawn: int
+    learning_rate: float
+    kl_coefficient: float | None
+    plugins: Mapping[str, Json]
+    """What `Plugin.state` returned, by instance name."""
+
+
+def save(
+    run: Path,
+    progress: Progress,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    optimizer: torch.optim.Optimizer,
+    *,
+    keep: int,
+) -> Path:
+    """Write the checkpoint of a step, then remove all but the newest `keep`.
+
+    Raises:
+        EnvironmentFault: RLVR-T106, the disk did not take it; older checkpoints are untouched.
+    """
+    folder = run / layout.CHECKPOINTS
+    target = folder / f"{progress.step:06d}"
+    aside = folder / f"{UNFINISHED}{progress.step:06d}"
+    with storing(target):
+        for left_over in folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(left_over)
+        aside.mkdir(parents=True)
+        model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+        (aside / STATE).write_text(json.dumps(asdict(progress), indent=2) + "\n", "utf-8")
+        for file in aside.iterdir():
+            _flush(file)
+        sync_folder(aside)
+        if target.exists():  # of a run that was rolled back and came here again
+            shutil.rmtree(target)
+        aside.rename(target)
+        sync_folder(folder)
+        for old in complete(run)[:-keep]:
+            shutil.rmtree(old)
+    return target
+
+
+def complete(run: Path) -> list[Path]:
+    """Return the complete checkpoints of a run, oldest first."""
+    folder = run / layout.CHECKPOINTS
+    return sorted(path for path in folder.glob("[0-9]*") if (path / STATE).is_file())
+
+
+def newest(run: Path) -> Path:
+    """Return the newest complete checkpoint.
+
+    Raises:
+        RunFolderError: RLVR-T102, there is none.
+    """
+    found = complete(run)
+    if not found:
+        raise RunFolderError(
+            "RLVR-T102",
+            "the run has no complete checkpoint",
+            origin=str(run),
+            fix="train it again, with train.checkpoint_every set to save more often",
+        )
+    return found[-1]
+
+
+def load_progress(checkpoint: Path) -> Progress:
+    """Read the counters of a checkpoint."""
+    return Progress(**json.loads((checkpoint / STATE).read_text("utf-8")))
+
+
+def load_optimizer(checkpoint: Path, optimizer: torch.optim.Optimizer) -> None:
+    """Give an optimiser the state it had when the checkpoint was written."""
+    state: dict[str, Any] = torch.load(
+        checkpoint / OPTIMIZER, map_location="cpu", weights_only=True
+    )
+    optimizer.load_state_dict(state)
+
+
+def _flush(file: Path) -> None:
+    descriptor = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,266 @@
+"""The run: steps, evaluations, checkpoints, records and the end.
+
+Every process runs this; the main process alone writes and talks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEvent
+from rlvr_core.api.rollouts import Group, Row
+from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate.measure import OWN, Exam, Measured, measure
+from rlvr_core.evaluate.record import evaluation_record
+from rlvr_core.train import checkpoint
+from rlvr_core.train.actions import apply_actions
+from rlvr_core.train.metrics import StepTimes, step_record
+from rlvr_core.train.progress import Reporter
+from rlvr_core.train.run_folder import RunFolder
+from rlvr_core.train.runtime import Runtime
+from rlvr_core.train.session import StepSession
+from rlvr_core.train.step import collect, learn
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Run:
+    """A run in progress.
+
+    Args:
+        runtime: The parts that steps use.
+        folder: Where everything is written, by the main process.
+        splits: Rows of the splits that are evaluated, by name.
+        tokenizer: Saved with every checkpoint.
+        reporter: Told of everything on the main process.
+        step: The last finished step.
+        weights_version: Optimiser updates so far.
+        prompts_drawn: Prompts handed out so far.
+    """
+
+    runtime: Runtime
+    folder: RunFolder
+    splits: Mapping[str, Sequence[Row]]
+    tokenizer: PreTrainedTokenizerBase
+    reporter: Reporter
+    step: int = 0
+    weights_version: int = 0
+    prompts_drawn: int = 0
+
+    @property
+    def info(self) -> RunInfo:
+        """The facts that monitors get."""
+        return RunInfo(
+            folder=self.folder.path,
+            total_steps=self.runtime.stack.train.steps,
+            seed=self.runtime.stack.seed,
+            manifest=self.folder.manifest,
+        )
+
+    @property
+    def _is_main(self) -> bool:
+        return bool(self.runtime.accelerator.is_main_process)
+
+    def train(self) -> Action | None:
+        """Run the remaining steps. Return the action of a monitor that ended the run, or None."""
+        train = self.runtime.stack.train
+        every = self.runtime.stack.evaluate.every
+        self._observe(self.runtime.dispatcher.run_start, self.info)
+        ending = None if self.step else self._evaluate_all()
+        while ending is None and self.step < train.steps:
+            ending = self._step()
+            last = self.step == train.steps
+            if ending is None and (last or (every and self.step % every == 0)):
+                ending = self._evaluate_all()
+            due = bool(train.checkpoint_every) and self.step % train.checkpoint_every == 0
+            pauses = ending is not None and ending.kind is ActionKind.PAUSE
+            if pauses or (ending is None and (last or due)):
+                self._save()
+        status = "finished" if ending is None else "stopped"
+        self._observe(self.runtime.dispatcher.run_end, self.info, status)
+        return ending
+
+    def _step(self) -> Action | None:
+        """Make one step, record it, and let monitors speak."""
+        runtime = self.runtime
+        session = StepSession(
+            runtime=runtime,
+            step=self.step + 1,
+            weights_version=self.weights_version,
+            prompts_drawn=self.prompts_drawn,
+        )
+        started = time.perf_counter()
+        self._say(f"step {self.step + 1}: sampling and verifying")
+        collected = collect(runtime, session)
+        collected_at = time.perf_counter()
+        self._say(f"step {self.step + 1}: learning")
+        result = learn(runtime, session, list(compress(collected.groups, collected.kept)))
+        times = StepTimes(
+            collect_s=collected_at - started, train_s=time.perf_counter() - collected_at
+        )
+        self.step += 1
+        self.weights_version += result.updates
+        self.prompts_drawn += collected.prompts_drawn
+        groups = runtime.gather(collected.groups)
+        kept = runtime.gather(collected.kept)
+        record = step_record(
+            step=self.step,
+            epoch=self.prompts_drawn / len(runtime.train_rows),
+            groups=groups,
+            kept=kept,
+            rounds=collected.rounds,
+            result=result,
+            weights_version=self.weights_version,
+            learning_rate=runtime.learning_rate(self.step),
+            times=times,
+        )
+        return self._record_step(record, groups, kept)
+
+    def _record_step(
+        self, record: Mapping[str, Json], groups: Sequence[Group], kept: Sequence[bool]
+    ) -> Action | None:
+        actions: list[tuple[str, Action]] = []
+        if self._is_main:
+            self.folder.write_rollouts(self.step, groups, kept)
+            self.folder.append_metrics(record)
+            self.reporter.step(record)
+            event = StepEvent(run=self.info, step=self.step, groups=groups, metrics=record)
+            actions = self.runtime.dispatcher.step_end(event)
+            self._log_faults()
+        return apply_actions(self.runtime, self.step, actions, self.log_event)
+
+    def _evaluate_all(self) -> Action | None:
+        """Measure every split that the stack names. Return an action that ends the run, or None."""
+        ending = None
+        for split, rows in self.splits.items():
+            self._say(f"evaluating {split}: {len(rows)} prompts")
+            ending = ending or self._evaluate(split, rows)
+        return ending
+
+    def _evaluate(self, split: str, rows: Sequence[Row]) -> Action | None:
+        runtime = self.runtime
+        exam = exam_of(runtime)
+        started = time.perf_counter()
+        measured = self._measure(split, rows, exam)
+        canaries = [row for _, row in runtime.dispatcher.eval_prompts(split, self.step)]
+        watched = self._measure(f"{split}-canaries", canaries, exam).rollouts if canaries else []
+        rollouts = runtime.gather(measured.rollouts)
+        verdicts = {grader: runtime.gather(given) for grader, given in measured.verdicts.items()}
+        watched = [*rollouts, *runtime.gather(watched)]
+        record = evaluation_record(
+            step=self.step,
+            split=split,
+            rollouts=rollouts,
+            verdicts=verdicts,
+            temperature=exam.temperature,
+            max_completion_tokens=exam.max_completion_tokens,
+            seconds=time.perf_counter() - started,
+        )
+        actions: list[tuple[str, Action]] = []
+        if self._is_main:
+            self.folder.write_evaluation(self.step, split, rollouts, verdicts)
+            self.folder.append_eval(record)
+            self.reporter.evaluation(record)
+            event = EvalEvent(
+                run=self.info, step=self.step, split=split, rollouts=watched, metrics=record
+            )
+            actions = runtime.dispatcher.eval_end(event)
+            self._log_faults()
+        return apply_actions(runtime, self.step, actions, self.log_event)
+
+    def _measure(self, split: str, rows: Sequence[Row], exam: Exam) -> Measured:
+        """Measure this process's share of some rows."""
+        runtime = self.runtime
+        graders = {row.verifier for row in rows}
+        return measure(
+            runtime.engine,
+            runtime.tokenizer,
+            runtime.judge,
+            runtime.share_of_rank(rows),
+            exam,
+            own_grader=graders.pop() if len(graders) == 1 else OWN,
+            split=split,
+            weights_version=self.weights_version,
+        )
+
+    def _save(self) -> None:
+        """Write a checkpoint of the finished step."""
+        if not self._is_main:
+            return
+        self._say(f"step {self.step}: writing a checkpoint")
+        controls = self.runtime.controls
+        checkpoint.save(
+            self.folder.path,
+            checkpoint.Progress(
+                step=self.step,
+                weights_version=self.weights_version,
+                prompts_drawn=self.prompts_drawn,
+                learning_rate=controls.learning_rate,
+                kl_coefficient=controls.kl_coefficient,
+                plugins={p.name: dict(p.plugin.state()) for p in self.runtime.dispatcher.plugins},
+            ),
+            self.runtime.policy.model,
+            self.tokenizer,
+            self.runtime.optimizer,
+            keep=self.runtime.stack.train.keep_checkpoints,
+        )
+
+    def resume(self, path: Path) -> None:
+        """Take over the counters, the optimiser and the plugins' states of a checkpoint."""
+        progress = checkpoint.load_progress(path)
+        self.step = progress.step
+        self.weights_version = progress.weights_version
+        self.prompts_drawn = progress.prompts_drawn
+        self.runtime.controls.learning_rate = progress.learning_rate
+        self.runtime.controls.kl_coefficient = progress.kl_coefficient
+        for loaded in self.runtime.dispatcher.plugins:
+            if loaded.name in progress.plugins:
+                loaded.plugin.load_state(progress.plugins[loaded.name])
+        checkpoint.load_optimizer(path, self.runtime.optimizer)
+
+    def _observe(self, hook: Any, *arguments: Any) -> None:
+        if self._is_main:
+            hook(*arguments)
+            self._log_faults()
+
+    def _log_faults(self) -> None:
+        faults = self.runtime.dispatcher.faults
+        while faults:
+            fault = faults.pop(0)
+            self.log_event(
+                {
+                    "step": self.step,
+                    "kind": "monitor-fault",
+                    "monitor": fault.plugin,
+                    "reason": f"{fault.blame}: {fault.message}",
+                    "traceback": fault.traceback,
+                }
+            )
+
+    def log_event(self, record: Mapping[str, Json]) -> None:
+        """Write down an event and tell the reporter, on the main process."""
+        if self._is_main:
+            self.folder.append_event(record)
+            self.reporter.event(record)
+
+    def _say(self, text: str) -> None:
+        if self._is_main:
+            self.reporter.phase(text)
+
+
+def exam_of(runtime: Runtime) -> Exam:
+    """Return how the stack's evaluations are done."""
+    stack = runtime.stack
+    return Exam(
+        seed=stack.seed,
+        samples_per_prompt=stack.evaluate.samples_per_prompt,
+        temperature=stack.evaluate.temperature or stack.rollout.temperature,
+        max_completion_tokens=stack.rollout.max_completion_tokens,
+        also=tuple(stack.evaluate.also),
+    )

@@ -1,0 +1,224 @@
+"""From a resolved stack to a finished run folder: what ``rlvr train`` does."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from accelerate import Accelerator
+
+from rlvr_core import __version__
+from rlvr_core.api.errors import RunFolderError, StackError
+from rlvr_core.api.events import Finding, Severity
+from rlvr_core.api.plugin import API_VERSION
+from rlvr_core.api.verdicts import Json
+from rlvr_core.models.source import resolve_model
+from rlvr_core.plugins.plan import resolved_yaml
+from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
+from rlvr_core.rollout.tokens import PromptTokenizer
+from rlvr_core.train import checkpoint
+from rlvr_core.train.build import load_model, open_runtime
+from rlvr_core.train.lengths import check_lengths
+from rlvr_core.train.loop import Run
+from rlvr_core.train.manifest import code_revision, hardware_facts
+from rlvr_core.train.prepare import Prepared
+from rlvr_core.train.progress import Reporter, Silent
+from rlvr_core.train.run_folder import RunFolder
+from rlvr_core.train.runtime import Runtime
+from rlvr_core.train.session import StepSession
+from rlvr_core.verification.version import stamped_version
+
+MUST_MATCH = ("stack_sha256", "control", "plugins", "data", "model")
+"""Entries of the manifest that a resume may not find changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a run ended."""
+
+    folder: Path
+    status: str
+    """``finished``, or ``stopped`` by a monitor."""
+    reason: str | None = None
+
+
+def train(
+    prepared: Prepared,
+    out: Path,
+    *,
+    resume: bool = False,
+    reporter: Reporter | None = None,
+) -> Outcome:
+    """Train, and leave a run folder at `out`.
+
+    Args:
+        prepared: The stack and its data, checked.
+        out: The run folder. New, unless `resume`.
+        resume: Continue the run that stands there, from its last complete checkpoint.
+        reporter: Told of progress on the main process.
+
+    Raises:
+        RunFolderError: The folder is taken, or holds another run.
+        RlvrError: Whatever is wrong with the stack, the data, the model or a plugin.
+    """
+    reporter = reporter or Silent()
+    stack = prepared.resolved.stack
+    accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
+    manifest = make_manifest(prepared, out.name)
+    source = resolve_model(stack.model, reporter.phase, prepared.base)
+    begins_at = _checkpoint_to_resume(out, manifest) if resume else None
+    reporter.phase("loading the model")
+    loaded = load_model(begins_at or source)
+    tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
+    check_lengths(prepared, tokenizer, loaded.longest())
+    if accelerator.is_main_process and not resume:
+        RunFolder.create(out, manifest, resolved_yaml(prepared.resolved))
+    accelerator.wait_for_everyone()
+    folder = RunFolder.open(out)
+    rows = prepared.splits["train"]
+    with (
+        folder.lock() if accelerator.is_main_process else nullcontext(),
+        open_runtime(prepared.resolved, loaded, rows, accelerator, source) as runtime,
+    ):
+        run = Run(
+            runtime=runtime,
+            folder=folder,
+            splits={name: prepared.splits[name] for name in stack.evaluate.splits},
+            tokenizer=loaded.tokenizer,
+            reporter=reporter,
+        )
+        if begins_at is not None:
+            run.resume(begins_at)
+        if resume and accelerator.is_main_process:
+            folder.rewind(run.step if begins_at else -1)
+        if run.step == 0:
+            _audit(runtime, run)
+        return _run_to_its_end(run, begins_at)
+
+
+def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
+    """Return the manifest of a run that is about to begin."""
+    resolved = prepared.resolved
+    stack = resolved.stack
+    control = resolved.control
+    return {
+        "run": name,
+        "status": "running",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "rlvr_core": __version__,
+        "api_version": API_VERSION,
+        "control": _plugin_facts(control) if control else None,
+        "plugins": [_plugin_facts(loaded) for loaded in resolved.plugins],
+        "model": stack.model,
+        "data": {split: dict(facts) for split, facts in prepared.data.items()},
+        "code_revision": code_revision(),
+        "hardware": hardware_facts(),
+        "stack_sha256": _stack_digest(resolved),
+        "budget": {
+            "steps": stack.train.steps,
+            "prompts_per_step": stack.rollout.prompts_per_step,
+            "group_size": stack.rollout.group_size,
+            "max_completion_tokens": stack.rollout.max_completion_tokens,
+            "temperature": stack.rollout.temperature,
+            "updates_per_step": stack.train.mini_batches * stack.train.passes,
+            "evaluation": stack.evaluate.model_dump(mode="json"),
+        },
+        "resumes": [],
+    }
+
+
+def _run_to_its_end(run: Run, begins_at: Path | None) -> Outcome:
+    """Run the remaining steps and write down how the run ended, whatever happens."""
+    folder = run.folder
+    is_main = run.runtime.accelerator.is_main_process
+
+    def note(status: str, reason: str | None = None) -> None:
+        if is_main:
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            folder.update_manifest(
+                status=status, ended={"at": now, "step": run.step, "reason": reason}
+            )
+
+    if begins_at is not None and is_main:
+        resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
+        folder.update_manifest(status="running", resumes=resumes)
+    try:
+        ending = run.train()
+    except KeyboardInterrupt:
+        note("interrupted")
+        raise
+    except BaseException as exc:
+        note("failed", f"{type(exc).__name__}: {getattr(exc, 'message', exc)}")
+        raise
+    if ending is None:
+        note("finished")
+        return Outcome(folder.path, "finished")
+    note("stopped", ending.reason)
+    return Outcome(folder.path, "stopped", ending.reason)
+
+
+def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | None:
+    """Return the checkpoint that a run continues from, or None to begin again.
+
+    Raises:
+        RunFolderError: RLVR-T101, what stands there is another run than the stack describes.
+    """
+    there = RunFolder.open(out).manifest
+    changed = [key for key in MUST_MATCH if there.get(key) != manifest[key]]
+    if changed:
+        raise RunFolderError(
+            "RLVR-T101",
+            f"{out} holds a run that differs from this stack in: {', '.join(changed)}",
+            origin=str(out),
+            fix="resume with the stack, data and plugins that the run began with "
+            f"(its copy is {out / 'stack.yaml'}), or choose another folder for a new run",
+        )
+    found = checkpoint.complete(out)
+    return found[-1] if found else None
+
+
+def _audit(runtime: Runtime, run: Run) -> None:
+    """Let plugins look at every prompt before step 0.
+
+    Raises:
+        StackError: RLVR-S107, one of them refuses the prompts.
+    """
+    session = StepSession(runtime=runtime, step=0, weights_version=0, prompts_drawn=0)
+    findings = runtime.dispatcher.audit_prompts(runtime.train_rows, session)
+    for name, finding in findings:
+        event = {"step": 0, "kind": "prompt-audit", "monitor": name}
+        run.log_event({**event, **_described(finding)})
+    refusals = [finding for _, finding in findings if finding.severity is Severity.REFUSE]
+    if refusals:
+        raise StackError(
+            "RLVR-S107",
+            "the prompts were refused before the first step",
+            cause="\n".join(finding.message for finding in refusals),
+            fix="change the training data, or take the plugin that refuses out of the stack",
+        )
+
+
+def _described(finding: Finding) -> dict[str, Json]:
+    rows = [row.id for row in finding.rows]
+    return {"severity": finding.severity.value, "reason": finding.message, "rows": rows[:20]}
+
+
+def _plugin_facts(loaded: LoadedPlugin) -> dict[str, Json]:
+    return {
+        "name": loaded.ref.name,
+        "plugin": loaded.ref.plugin,
+        "family": loaded.family.value,
+        "distribution": loaded.ref.distribution,
+        "version": loaded.ref.version,
+        "digest": stamped_version(loaded.ref),
+    }
+
+
+def _stack_digest(resolved: ResolvedStack) -> str:
+    """Hash the resolved stack without its control, which has an entry of its own."""
+    stack = resolved.stack.model_copy(update={"control": None})
+    return hashlib.sha256(stack.model_dump_json().encode()).hexdigest()
