@@ -134,7 +134,11 @@ def test_same_seed_gives_same_bytes_whatever_the_hash_seed(tmp_path: Path) -> No
         subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / hash_seed)],
             check=True,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": hash_seed,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+            },
         )
     assert digests(tmp_path / "1") == digests(tmp_path / "2")
 

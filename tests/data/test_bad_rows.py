@@ -28,7 +28,10 @@ BAD: list[tuple[Any, str]] = [
     (json.dumps(good())[:-1] + ', "id": "a", "id": "b"}', "the key 'id' stands twice"),
     ('{"a": ' + "[" * 5000 + "]" * 5000 + "}", "is nested too deep"),
     ('{"a": ' + "[" * 200 + "]" * 200 + "}", "is nested too deep"),
-    (json.dumps([good()]), "must be an object with a prompt and a verifier; write one object a line"),
+    (
+        json.dumps([good()]),
+        "must be an object with a prompt and a verifier; write one object a line",
+    ),
     ("17", "must be an object with a prompt and a verifier"),
     ({"verifier": {"type": "math-sympy", "answer": "7"}}, "has no prompt"),
     (good(prompt=None), "has no prompt"),
@@ -37,7 +40,10 @@ BAD: list[tuple[Any, str]] = [
     (good(prompt=[]), "prompt is an empty list"),
     (good(prompt=7), "prompt must be a string, or a list of {role, content} messages"),
     (good(prompt=["Hi"]), "prompt[0] must be an object {role, content}"),
-    (good(prompt=[{"role": "human", "content": "Hi"}]), "prompt[0] has role 'human'; known: system"),
+    (
+        good(prompt=[{"role": "human", "content": "Hi"}]),
+        "prompt[0] has role 'human'; known: system",
+    ),
     (good(prompt=[{"role": "user"}]), "prompt[0] content must be a string"),
     (good(prompt=[{"role": "user", "content": ""}]), "prompt[0] content is empty"),
     (
@@ -73,7 +79,10 @@ BAD: list[tuple[Any, str]] = [
     (truth(answer="7", code_fn="len(x) > 3"), "verifier.code_fn holds source text"),
     (truth(answer="7", check="def check(x):\n  return 1"), "verifier.check holds source text"),
     (truth(answer="7", more=[{"check_fn": "lambda: 0"}]), "verifier.more[0].check_fn holds source"),
-    ('{"prompt": "a \\ud83d b", "verifier": {"type": "math-sympy", "answer": "1"}}', "prompt holds"),
+    (
+        '{"prompt": "a \\ud83d b", "verifier": {"type": "math-sympy", "answer": "1"}}',
+        "prompt holds",
+    ),
     (
         '{"prompt": "a", "verifier": {"type": "math-sympy", "answer": "\\udc00"}}',
         "verifier.answer holds half a surrogate pair, which is not text",

@@ -64,7 +64,8 @@ def test_repeats_are_a_note_in_train_and_a_problem_elsewhere() -> None:
     train = check_data({"train": rows})
     assert train.ok
     assert train.notes == [
-        "train: 2 rows repeat the prompt of an earlier row; the most common stands 3 times (1, 2, 3)"
+        "train: 2 rows repeat the prompt of an earlier row; "
+        "the most common stands 3 times (1, 2, 3)"
     ]
     dev = check_data({"dev": rows})
     assert not dev.ok
@@ -112,7 +113,9 @@ def test_files_of_equal_names_are_told_apart(lines: Lines, tmp_path: Path) -> No
 
 
 def test_making_data_prints_what_was_made(tmp_path: Path) -> None:
-    result = run("make", "arithmetic", "--out", tmp_path, "--train", 50, "--verifier", "exact-match")
+    result = run(
+        "make", "arithmetic", "--out", tmp_path, "--train", 50, "--verifier", "exact-match"
+    )
     assert result.exit_code == 0
     assert f"train        50 rows  {tmp_path / 'train.jsonl'}" in result.stdout
     first = json.loads((tmp_path / "train.jsonl").read_text().splitlines()[0])
