@@ -15,6 +15,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from rlvr_core.api.errors import EnvironmentFault
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate.layout import storable, without_non_finite
 from rlvr_core.report.chart import Chart, Line, line_chart
@@ -41,15 +42,24 @@ def write_report(run_paths: Sequence[Path], destination: Path) -> Summary:
 
     Raises:
         RunFolderError: RLVR-T104, when a run folder cannot be read.
-        OSError: When the page cannot be written.
+        EnvironmentFault: RLVR-T106, when the page cannot be written.
     """
     runs = [read_run(path) for path in run_paths]
     summary = summarise(*runs)
     page = render_page(summary, runs)
-    destination.parent.mkdir(parents=True, exist_ok=True)
-    aside = destination.with_name(f".{destination.name}.tmp")
-    aside.write_bytes(page.encode())
-    aside.replace(destination)
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        aside = destination.with_name(f".{destination.name}.tmp")
+        aside.write_bytes(page.encode())
+        aside.replace(destination)
+    except OSError as error:
+        raise EnvironmentFault(
+            "RLVR-T106",
+            "the report could not be written",
+            origin=str(destination),
+            cause=error.strerror,
+            fix="write it somewhere else with --out",
+        ) from error
     return summary
 
 

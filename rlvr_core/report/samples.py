@@ -11,6 +11,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.report.read import Record, Run
 
 GROUPS_PER_STEP = 2
+ROLLOUTS_PER_GROUP = 16
 COMPLETION_LIMIT = 2000
 """Characters of a completion or a prompt turn that are shown."""
 
@@ -60,6 +61,9 @@ class SampleGroup:
     kept: bool
     dead: bool
     rollouts: list[SampleRollout]
+    """The first `ROLLOUTS_PER_GROUP` of them."""
+    cut_rollouts: int
+    """Rollouts of the group that are not shown."""
 
 
 def sample_groups(run: Run, arm: str) -> list[SampleGroup]:
@@ -94,7 +98,8 @@ def _group(arm: str, step: int, rows: Sequence[Record]) -> SampleGroup:
         verifier=first["verifier"],
         kept=first["kept"],
         dead=first["dead"],
-        rollouts=[_rollout(row) for row in rows],
+        rollouts=[_rollout(row) for row in rows[:ROLLOUTS_PER_GROUP]],
+        cut_rollouts=max(0, len(rows) - ROLLOUTS_PER_GROUP),
     )
 
 

@@ -48,7 +48,7 @@ class Arm:
     train_seconds: float
     """Sum of all steps' wall-clock time."""
     tokens_per_s: float | None
-    """All sampled and trained tokens over that time."""
+    """Sampled tokens over that time."""
     health: list[VerifierHealth]
     event_kinds: dict[str, int]
     unreadable_lines: int

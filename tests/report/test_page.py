@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,6 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from rlvr_core.api import EnvironmentFault
 from rlvr_core.cli.report import report
 from rlvr_core.report.chart import Line, line_chart
 from rlvr_core.report.page import embedded_json, visible, write_report
@@ -151,6 +155,36 @@ def test_hostile_text_is_shown_and_does_nothing(tmp_path, some_groups):
     assert "reversed ⟦U+202E⟧evil⟦U+202C⟧, hidden ⟦U+200B⟧⟦U+2066⟧, control ⟦U+0000⟧" in text
     assert "lone \\ud83d surrogate" in text
     assert not set("\u202e\u202c\u200b\u2066\x00\x1b") & set(page)
+
+
+def test_long_groups_and_completions_are_cut_and_the_page_says_so(tmp_path, some_groups):
+    folder = RunFolder.create(tmp_path / "r", {"run": "r"}, "")
+    group = some_groups[0]
+    group.rollouts = group.rollouts * 5
+    group.rollouts[0].completion = "z" * 5000
+    folder.write_rollouts(1, [group], [True])
+    write_report([folder.path], tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "… 3000 more characters" in page
+    assert "… 4 more rollouts of this prompt" in page
+    assert max(map(len, re.findall("z+", page))) == 2000
+    assert_harmless(page)
+
+
+def test_a_page_that_cannot_be_written_is_the_environments_fault(arms, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="report could not be written") as caught:
+        write_report(arms, tmp_path / "file" / "report.html")
+    assert caught.value.code == "RLVR-T106"
+
+
+def test_reading_and_writing_runs_needs_no_torch():
+    code = (
+        "import sys, rlvr_core.cli.report, rlvr_core.train.run_folder, rlvr_core.train.manifest;"
+        "sys.exit('torch' in sys.modules)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
 def test_visible_keeps_ordinary_text_of_every_script():

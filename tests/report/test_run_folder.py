@@ -272,7 +272,7 @@ WRITE_FOR_EVER = """
 def test_a_writer_killed_at_any_moment_leaves_a_readable_folder(folder):
     rng = random.Random(3)
     step = 0
-    for _ in range(6):
+    for _ in range(4):
         writer = run_python(WRITE_FOR_EVER, folder.path, step)
         for _ in range(2):
             assert writer.stdout.readline() == b"writing\n"
@@ -290,7 +290,7 @@ def test_a_writer_killed_at_any_moment_leaves_a_readable_folder(folder):
         with folder.lock():
             folder.rewind(step)
         assert read_run(folder.path).unreadable_lines == 0
-    assert step >= 6
+    assert step >= 4
 
 
 def test_a_disk_that_does_not_take_it_is_the_environments_fault(folder):
