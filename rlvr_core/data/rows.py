@@ -121,7 +121,7 @@ def _prompt_problems(prompt: Json) -> Iterator[str]:
             broken = True
             yield f"prompt[{index}] {problem}"
     if not broken and prompt[-1]["role"] != "user":
-        yield f"prompt ends with a {prompt[-1]['role']} turn; the last one must be the user's"
+        yield f"prompt ends with a turn of the {prompt[-1]['role']}; the last must be the user's"
 
 
 def _message_problems(message: Json) -> Iterator[str]:

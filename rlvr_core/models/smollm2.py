@@ -201,7 +201,7 @@ def _convert(gguf: Path, out: Path) -> None:
         raise _fault(
             "the embedded model could not be converted",
             origin=f"transformers {version('transformers')}, gguf {version('gguf')}",
-            cause=_tail(ran.stderr, lines=1) or f"the converter ended with exit code {ran.returncode}",
+            cause=_tail(ran.stderr, lines=1) or f"it ended with exit code {ran.returncode}",
             fix='pip install --upgrade "rlvr-core[train]"',
         )
 

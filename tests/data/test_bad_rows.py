@@ -52,7 +52,7 @@ BAD: list[tuple[Any, str]] = [
     ),
     (
         good(prompt=[{"role": "assistant", "content": "Hi"}]),
-        "prompt ends with a assistant turn; the last one must be the user's",
+        "prompt ends with a turn of the assistant; the last must be the user's",
     ),
     (good(metdata={}), "unknown key 'metdata'; did you mean 'metadata'?"),
     (good(answer="7"), "unknown key 'answer'; what is known about a row goes into metadata"),
