@@ -57,8 +57,8 @@ class ExactMatch(RowVerifier):
         choices: str | None = Field(
             default=None,
             pattern=r"^[A-Z]{2,26}$",
-            description="Letters of a multiple choice, such as ABCD. `(B)` and `B. text` choose B; an "
-            "answer that names two letters chooses none.",
+            description="Letters of a multiple choice, such as ABCD. `(B)` and `B. text` choose B; "
+            "an answer that names two letters chooses none.",
         )
 
         @model_validator(mode="after")

@@ -16,7 +16,7 @@ from rlvr_core.api.errors import PluginError, RlvrError
 from rlvr_core.api.plugin import Resource
 from rlvr_core.api.verdicts import FailureCategory, Status, Verdict
 from rlvr_core.verification import wire
-from rlvr_core.verification.blame import investigate
+from rlvr_core.verification.blame import Findings, investigate
 from rlvr_core.verification.board import unpack_records
 from rlvr_core.verification.contract import decode
 from rlvr_core.verification.grading import error_verdict
@@ -160,9 +160,11 @@ class Pool:
                 nearest_s = min(nearest_s, due_s)
                 continue
             for chunk in list(worker.chunks.values()):
-                due_s = _deadline_s(worker, chunk)
-                if time.monotonic() < due_s:
-                    nearest_s = min(nearest_s, due_s)
+                is_overdue = self._is_overdue(worker, chunk)
+                if worker not in self.workers:
+                    break
+                if not is_overdue:
+                    nearest_s = min(nearest_s, _deadline_s(worker, chunk))
                 elif self.plan.lanes == 1:
                     self._stop(worker, FailureCategory.VERIFIER_TIMEOUT)
                     break
@@ -170,41 +172,54 @@ class Pool:
                     self._abandon(worker, chunk)
         return nearest_s
 
+    def _is_overdue(self, worker: WorkerProcess, chunk: Chunk) -> bool:
+        """Return whether a chunk is late, all that its worker has sent considered."""
+        if time.monotonic() < _deadline_s(worker, chunk):
+            return False
+        self.readable(worker)
+        is_held = worker in self.workers and chunk.serial in worker.chunks
+        return is_held and time.monotonic() >= _deadline_s(worker, chunk)
+
     def _abandon(self, worker: WorkerProcess, chunk: Chunk) -> None:
         """Give up one lane; the other lanes of the worker may finish what they hold."""
-        worker.dump_stack()
-        printed = worker.printed()
         worker.is_retiring = True
         del worker.chunks[chunk.serial]
+        printed = worker.printed()
         self._strike(chunk.tasks[0], FailureCategory.VERIFIER_TIMEOUT, "", printed)
         if not worker.chunks:
             self._remove(worker)
 
     def _stop(self, worker: WorkerProcess, cause: FailureCategory) -> None:
         """End a worker that hangs or died, keep what it finished and judge the rest again."""
-        if cause is FailureCategory.VERIFIER_TIMEOUT:
-            worker.dump_stack()
-        worker.kill()
-        messages, _ = worker.channel.receive()
         self.workers.remove(worker)
-        for message in messages:
-            self._take(worker, message[:1], message[1:])
+        if cause is FailureCategory.VERIFIER_TIMEOUT:
+            findings = self._findings(worker)
+            # The signal may wake the hung call, so what the worker says from here on is not heard.
+            worker.dump_stack()
+            worker.kill()
+        else:
+            worker.kill()
+            self.readable(worker)
+            findings = self._findings(worker)
         printed, ending = worker.printed(), worker.ending()
-        oldest = next(iter(worker.chunks), None)
-        for chunk in worker.chunks.values():
-            progress = worker.progress(chunk.lane)
-            between = progress.chunk not in worker.chunks and chunk.serial == oldest
-            findings = investigate(
-                chunk,
-                progress,
-                worker.board.lanes[chunk.lane].records(),
-                was_at_work=progress.chunk == chunk.serial or between,
-            )
-            self._deliver(chunk.instance, findings.finished)
-            if findings.suspect is not None:
-                self._strike(findings.suspect, cause, ending, printed)
-            self._queue.put_back(findings.bystanders)
+        for chunk, found in zip(worker.chunks.values(), findings, strict=True):
+            self._deliver(chunk.instance, found.finished)
+            if found.suspect is not None:
+                self._strike(found.suspect, cause, ending, printed)
+            self._queue.put_back(found.bystanders)
         worker.release()
+
+    def _findings(self, worker: WorkerProcess) -> list[Findings]:
+        """Return what is known about each chunk that the worker holds."""
+        oldest = next(iter(worker.chunks), None)
+        findings = []
+        for serial, chunk in worker.chunks.items():
+            progress = worker.progress(chunk.lane)
+            is_between = serial == oldest and progress.chunk not in worker.chunks
+            records = worker.board.lanes[chunk.lane].records()
+            was_at_work = progress.chunk == serial or is_between
+            findings.append(investigate(chunk, progress, records, was_at_work=was_at_work))
+        return findings
 
     def _strike(self, task: Task, cause: FailureCategory, ending: str, printed: str) -> None:
         self._listener.stopped(task.verifier, cause)

@@ -1,0 +1,162 @@
+"""What a worker inherits, and that nothing outlives its reason to live."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+from supervision import left_of, living_with, rows, wait_until
+
+from rlvr_core.api import FailureCategory
+
+linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+
+
+def test_a_hung_row_takes_its_whole_process_tree_with_it(make_engine):
+    marker = str(uuid.uuid4())
+    with make_engine("Tricky", timeout_s=1.0) as engine:
+        engine.submit("tricky", rows([f"detach {marker}"])[0])
+        assert wait_until(lambda: len(living_with(marker)) == 2), "one left its session, one stayed"
+        (verdict,) = engine.judge("tricky", rows([f"detach {marker}"]))
+        assert verdict.failure is FailureCategory.VERIFIER_TIMEOUT
+        assert not living_with(marker)
+
+
+@linux
+def test_what_a_crashed_worker_left_is_ended(judge):
+    marker = str(uuid.uuid4())
+    (verdict,) = judge("Tricky", [f"detach_and_crash {marker}"])
+    assert verdict.failure is FailureCategory.VERIFIER_CRASH
+    assert not living_with(marker)
+
+
+def test_closing_in_the_middle_of_a_row_leaves_nothing(make_engine):
+    marker = str(uuid.uuid4())
+    engine = make_engine("Tricky", "Patient", "Batch", timeout_s=300)
+    with engine:
+        engine.submit("tricky", rows([f"detach {marker}"])[0])
+        assert wait_until(lambda: len(living_with(marker)) == 2)
+    assert not living_with(marker)
+    assert not left_of(engine)
+
+
+def test_secrets_are_not_inherited(make_engine, monkeypatch):
+    monkeypatch.setenv("RLVR_TEST_SECRET", "s3cret")
+    monkeypatch.setenv("RLVR_TEST_DECLARED", "wanted")
+    with make_engine("Tricky", "Secretive") as engine:
+        (undeclared,) = engine.judge("tricky", rows(["environment"]))
+        (declared,) = engine.judge("secretive", rows(["environment"]))
+    assert "PATH" in undeclared.diagnostics["names"]
+    assert not {"RLVR_TEST_SECRET", "RLVR_TEST_DECLARED"} & set(undeclared.diagnostics["names"])
+    assert set(declared.diagnostics["names"]) - set(undeclared.diagnostics["names"]) == {
+        "RLVR_TEST_DECLARED"
+    }
+
+
+def test_a_worker_imports_no_torch_and_computes_on_one_thread(judge):
+    modules, threads = judge("Tricky", ["modules torch,transformers,numpy,yaml", "threads"])
+    assert modules.diagnostics["found"] == []
+    assert threads.diagnostics["omp"] == "1"
+    assert threads.diagnostics["session"] != os.getsid(0)
+
+
+SCRIPT = """
+    import sys
+    sys.path[:0] = {paths!r}
+    from supervision import entry, reference, rows
+    from rlvr_core.config.models import VerificationSection
+    from rlvr_core.verification.engine import VerifyEngine
+
+    ref, slow = reference("Tricky"), reference("Patient")
+    entries = [(ref, entry(ref)), (slow, entry(slow))]
+    engine = VerifyEngine(entries, VerificationSection(timeout_s=300, workers=2))
+    with engine:
+        engine.submit("tricky", rows(["detach {marker}"])[0])
+        engine.submit("patient", rows(["sleep 300"])[0])
+        print(engine._pump._token, flush=True)
+        {last}
+"""
+HOLD = 'engine.judge("tricky", rows(["detach {marker}", "hold"]))'
+
+
+@pytest.fixture
+def start_trainer():
+    """Start a process that waits for a verdict which never comes."""
+    started = []
+
+    def start(last: str) -> tuple[subprocess.Popen[str], str, str]:
+        marker = str(uuid.uuid4())
+        here = Path(__file__).parent
+        script = textwrap.dedent(SCRIPT).format(
+            paths=[str(here), str(here.parents[1])], marker=marker, last=last.format(marker=marker)
+        )
+        trainer = subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(trainer)
+        token = trainer.stdout.readline().strip()
+        assert token, trainer.stderr.read()
+        assert wait_until(lambda: len(living_with(marker)) == 2)
+        return trainer, token, marker
+
+    yield start
+    for trainer in started:
+        trainer.kill()
+        trainer.communicate()
+
+
+def of_token(token: str) -> list[psutil.Process]:
+    """Return the living workers and the keeper of an engine."""
+    found = []
+    for process in psutil.process_iter(["environ", "cmdline", "status"]):
+        environ, cmdline = process.info["environ"] or {}, process.info["cmdline"] or []
+        is_ours = environ.get("RLVR_VERIFICATION_TOKEN", "").startswith(token) or token in cmdline
+        if is_ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+@linux
+def test_a_killed_trainer_leaves_no_worker_even_one_that_hangs_in_c(start_trainer):
+    trainer, token, marker = start_trainer(HOLD)
+    assert len(of_token(token)) >= 4, "two cpu workers, one io worker, the keeper"
+    trainer.send_signal(signal.SIGKILL)
+    trainer.wait()
+    assert wait_until(lambda: not of_token(token) and not living_with(marker), 5)
+
+
+def test_ctrl_c_leaves_nothing(start_trainer):
+    trainer, token, marker = start_trainer(HOLD)
+    os.killpg(trainer.pid, signal.SIGINT)
+    _, errors = trainer.communicate(timeout=10)
+    assert "KeyboardInterrupt" in errors
+    assert not of_token(token)
+    assert not living_with(marker)
+
+
+def test_leaving_without_closing_leaves_nothing(start_trainer):
+    trainer, token, marker = start_trainer("import time; time.sleep(1); engine.__exit__ = None")
+    trainer.communicate(timeout=10)
+    assert not of_token(token)
+    assert not living_with(marker)
+
+
+@linux
+def test_a_keeper_that_was_killed_is_replaced(make_engine):
+    with make_engine("Tricky") as engine:
+        keeper = engine._pump._keeper
+        keeper._process.kill()
+        keeper._process.wait()
+        engine.judge("tricky", rows(["exit 1"]))
+        assert keeper._process.poll() is None
