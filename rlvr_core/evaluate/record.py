@@ -27,10 +27,10 @@ def evaluation_record(
         step: Updates finished before it; 0 is the untrained model.
         split: Name of the split.
         rollouts: Every completion, at least one.
-        verdicts: For each grader one verdict a completion, in order. The first grader is the one
-            that rewards the rows; the others only look.
+        verdicts: For each grader one verdict a completion. The first grader is the one that
+            rewards the rows; the others only look.
         temperature: Of the sampling.
-        max_completion_tokens: Token limit of a completion.
+        max_completion_tokens: Of the sampling.
         seconds: Wall-clock time of sampling and grading.
 
     Raises:

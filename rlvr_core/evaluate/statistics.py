@@ -75,22 +75,16 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def paired_difference(
-    before: Sequence[float | None],
-    after: Sequence[float | None],
-    *,
-    seed: int = 0,
-    resamples: int = RESAMPLES,
+    before: Sequence[float | None], after: Sequence[float | None]
 ) -> PairedDifference | None:
     """Compare two evaluations of the same prompts.
 
     Args:
         before: One share of passed samples a prompt (0 or 1 with one sample), None when masked.
         after: The same prompts in the same order.
-        seed: Of the bootstrap; equal inputs give equal intervals.
-        resamples: Bootstrap draws.
 
     Returns:
-        None when no prompt was judged in both.
+        The comparison, the same for the same input; None when no prompt was judged in both.
 
     Raises:
         ValueError: When the two differ in length.
@@ -102,7 +96,7 @@ def paired_difference(
     ]
     if not changes:
         return None
-    low, high = bootstrap_mean(changes, seed=seed, resamples=resamples)
+    low, high = bootstrap_mean(changes)
     gained = sum(change > 0 for change in changes)
     lost = sum(change < 0 for change in changes)
     p_value = mcnemar(gained, lost)
@@ -121,12 +115,13 @@ def paired_difference(
     )
 
 
-def bootstrap_mean(
-    values: Sequence[float], *, seed: int = 0, resamples: int = RESAMPLES
-) -> tuple[float, float]:
-    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one)."""
-    generator = random.Random(seed)
+def bootstrap_mean(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % percentile bootstrap interval of the mean of `values` (at least one).
+
+    The generator's seed is fixed: equal values in equal order give an equal interval.
+    """
+    generator = random.Random(0)
     count = len(values)
-    means = sorted(sum(generator.choices(values, k=count)) / count for _ in range(resamples))
-    edge = int(0.025 * resamples)
-    return means[edge], means[resamples - 1 - edge]
+    means = sorted(sum(generator.choices(values, k=count)) / count for _ in range(RESAMPLES))
+    edge = int(0.025 * RESAMPLES)
+    return means[edge], means[RESAMPLES - 1 - edge]
