@@ -55,6 +55,7 @@ def _instance_names_are_unique(sections: Sections) -> Iterator[Problem]:
                 (*loc, "name"),
                 f"the name {entry.name!r} is taken by {_shown(first)}; give one of them another "
                 f"name: 'other-name: {{plugin: {entry.plugin}}}'",
+                is_about_key=True,
             )
 
 

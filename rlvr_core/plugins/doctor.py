@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution, version
 
@@ -46,8 +48,10 @@ def examine(index: PluginIndex, *, load: bool = False) -> list[Complaint]:
         if plugin.distribution not in seen:
             seen.add(plugin.distribution)
             complaints += _distribution_complaints(plugin)
-        if load:
-            complaints += _load_complaints(plugin)
+    if load:
+        with ThreadPoolExecutor(max_workers=os.cpu_count()) as executor:
+            for found in executor.map(_load_complaints, index.plugins):
+                complaints += found
     return complaints
 
 
@@ -172,8 +176,9 @@ def _file_complaints(plugin: InstalledPlugin, found: Distribution) -> Iterator[C
         )
 
 
-def _load_complaints(plugin: InstalledPlugin) -> Iterator[Complaint]:
+def _load_complaints(plugin: InstalledPlugin) -> list[Complaint]:
     error = inspect_apart(plugin.ref(plugin.name, {})).get("error")
-    if error:
-        cause = f" ({error['cause']})" if error["cause"] else ""
-        yield Complaint(plugin.blame, error["message"] + cause, error["fix"] or "report it")
+    if not error:
+        return []
+    cause = f" ({error['cause']})" if error["cause"] else ""
+    return [Complaint(plugin.blame, error["message"] + cause, error["fix"] or "report it")]

@@ -46,6 +46,8 @@ def _is_own(ref: PluginRef, module: str) -> bool:
 
 def _dependency_fix(ref: PluginRef, module: str) -> str:
     top = module.partition(".")[0]
+    if ref.distribution == "rlvr-core":
+        return f"{top!r} comes with an optional part of rlvr: pip install 'rlvr-core[train]'"
     if "." in module and find_spec(top) is not None:
         return f"{top!r} is installed but has no {module!r}; try: pip install --upgrade {top}"
     return (

@@ -110,7 +110,9 @@ class PluginIndex:
                 elif entry_point.group.startswith(("rlvr.", "rlvr-", "rlvr_")):
                     unknown.append((entry_point.group, name))
         order = list(Family)
-        found.sort(key=lambda plugin: (order.index(plugin.family), normalised(plugin.name)))
+        found.sort(
+            key=lambda one: (order.index(one.family), normalised(one.name), one.distribution)
+        )
         return cls(tuple(found), tuple(dict.fromkeys(unknown)), tuple(shadowed))
 
     def of_family(self, family: Family) -> list[InstalledPlugin]:
