@@ -1,6 +1,4 @@
-"""``rlvr demo``: a real model learns from a verifier, beside a control arm, and a report says
-so.
-"""
+"""``rlvr demo``: a real model learns from a verifier, beside a control arm; then a report."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What tests of core, of plugins and of users' stacks share."""
