@@ -73,7 +73,7 @@ def same_answer(parts: Sequence[str], gold: str, ladder: Ladder) -> bool:
     answer = shapes[0] if len(shapes) == 1 else Group("set", tuple(_flat(shapes)))
     try:
         return same_shape(answer, shape_of(tidied_gold), ladder)
-    except TooCostlyError:
+    except (TooCostlyError, RecursionError):
         return False
 
 

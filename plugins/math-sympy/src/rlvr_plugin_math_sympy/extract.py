@@ -11,6 +11,7 @@ Mode = Literal["strict", "flexible"]
 MAX_COMPLETION_CHARACTERS = 200_000
 MAX_BOXES = 50
 MAX_CLAIM_CHARACTERS = 2_000
+MAX_MARKERS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _inner(content: str) -> str:
 _ADVERB = r"(?:\s*(?:then|thus|therefore|simply|just|exactly|clearly|now|definitely|certainly))?"
 _ENGLISH = (
     r"\b(?:final\s+)?answers?\**\s*(?:\([^()\n]{1,20}\))?\s*"
-    r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)" + _ADVERB +
+    r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])" + _ADVERB +
     r"\s*\**\s*[:：]?|\**\s*[:：])"
 )  # fmt: skip
 _CHINESE = (
@@ -177,22 +178,22 @@ _REMARK = re.compile(r"(?<=\S)\s+\((?=[^()]*[A-Za-z]{2,}\s+[^()]*\w)[^()]*\)|（
 
 def _last_claim(text: str) -> tuple[str | None, bool]:
     """Return the last claim made with a marker, and whether any claim was negated."""
-    claim: str | None = None
     negated = bool(_NEGATED_MARKER.search(text))
-    for match in _MARKER.finditer(text):
-        if match[0].lower() == "<answer>":
-            end = text.lower().find("</answer>", match.end())
-            if end >= 0:
-                claim = text[match.end() : min(end, match.end() + MAX_CLAIM_CHARACTERS)].strip()
-            continue
+    markers = list(_MARKER.finditer(text))
+    for match in reversed(markers[-MAX_MARKERS:]):
         rest = text[match.end() : match.end() + MAX_CLAIM_CHARACTERS]
+        if match[0].lower() == "<answer>":
+            tagged, closed, _ = re.sub("</answer>", "</answer>", rest, flags=re.I).partition("</answer>")
+            if closed:
+                return tagged.strip() or None, negated
+            continue
         if _NEGATION.match(rest):
             negated = True
             continue
-        candidate = _claim_text(rest, whole_line=match["gsm"] is not None)
-        if candidate:
-            claim = candidate
-    return claim, negated
+        claim = _claim_text(rest, whole_line=match["gsm"] is not None)
+        if claim:
+            return claim, negated
+    return None, negated
 
 
 _OPENING_NOISE = re.compile(r"[\s$*:：`]*(?:\\\[|\\\()?[\s$*`]*")

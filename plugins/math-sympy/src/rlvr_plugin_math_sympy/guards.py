@@ -6,10 +6,14 @@ import math
 from fractions import Fraction
 
 MAX_ANSWER_CHARACTERS = 2_000
-MAX_NESTING = 60
+MAX_NESTING = 40
 MAX_NODES = 400
 MAX_BITS = 60_000
 """Size of an exact integer or fraction: about 18,000 decimal digits."""
+MAX_SYMBOLIC_BITS = 2_048
+"""Size of an exact number inside an expression that sympy builds."""
+MAX_ROOT_BITS = 256
+"""Size of a number under a root: sympy looks for perfect powers in it."""
 MAX_SYMBOLIC_EXPONENT = 100_000
 MAX_EXPONENT_MAGNITUDE = 5.0
 """log10 of the largest exponent that is evaluated numerically."""

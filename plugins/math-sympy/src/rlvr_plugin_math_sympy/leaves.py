@@ -44,7 +44,7 @@ _WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}|[A-Za-z]{2,} [A-Za-z]{2,}|[\u4e
 _PLAIN_WORD = re.compile(r"(?:yes|no|odd|even|true|east|west|north|south|\w*[^\W\d_]{4,}\w*)")
 _MATHS_WORD = re.compile(r"sqrt|cbrt|sinh?|cosh?|tanh?|arc\w+|asin|acos|atan|infinity|floor|ceil|alpha|beta|theta|gamma")
 _CHOICE = re.compile(
-    r"(?:(?:option|choice|answer)\s*)?(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.):]|$))\s*(.*)", re.S
+    r"(?:(?i:option|choice|answer)\s*)?(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.):]|$))\s*(.*)", re.S
 )
 
 

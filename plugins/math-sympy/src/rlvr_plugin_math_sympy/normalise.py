@@ -76,11 +76,14 @@ _RENAMES = (
     (re.compile(r"\\mathbb\s*R(?![A-Za-z])"), r"\\mathbb{R}"),
     (re.compile(r"\^\s*(?:\{\s*\\(?:circ|degree)\s*\}|\\(?:circ|degree)(?![A-Za-z]))"), "°"),
     (re.compile(r"\\degree(?![A-Za-z])"), "°"),
+    (re.compile(r"\\langle(?![A-Za-z])"), "("),
+    (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
 )
 _GROUPS_OF_THREE = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\\[,;: ]|\{,\}|,\\!\s*|\\!|~)\d{3})+(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
-_SPACING = re.compile(r"\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|hspace\{[^{}]*\})|~")
+_SPACING = re.compile(r"(?<!\\)\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|hspace\{[^{}]*\})|~")
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
+_BRACED_ONE = re.compile(r"([\^_])\{(\w)\}(?!\w)")
 _SPACES = re.compile(r"\s+")
 
 
@@ -109,7 +112,7 @@ def _tidy_latex(text: str) -> str:
     text = _BOX.sub("", text)
     text = _GROUPS_OF_THREE.sub(lambda m: re.sub(r"\D", "", m[0]), text)
     text = _DECIMAL_COMMA.sub(".", text)
-    text = text.replace("\\\\!", "\\\\").replace("\\!", "").replace("\\%", "%")
+    text = re.sub(r"(?<!\\)\\!", "", text).replace("\\%", "%")
     text = _SPACING.sub(" ", text)
     text = _SIZE_DOT.sub("", text)
     text = _SIZE.sub("", text)
@@ -166,5 +169,6 @@ def _encloses(text: str) -> bool:
 
 def canonical(text: str) -> str:
     """Return the string-rung key of a tidied answer: no spaces, except between two digits."""
-    text = re.sub(r"(?<=\d) +(?=[\d.])", "\0", text)
-    return text.replace(" ", "").replace("\0", " ")
+    if " " in text:
+        text = re.sub(r"(?<=\d) +(?=[\d.])", "\0", text).replace(" ", "").replace("\0", " ")
+    return _BRACED_ONE.sub(r"\1\2", text) if "{" in text else text

@@ -108,9 +108,7 @@ class _Parser:
     # -- expressions -----------------------------------------------------------------------------
 
     def expression(self, binding: int) -> Node:
-        self.depth += 1
-        if self.depth > 3 * MAX_NESTING:
-            raise NotMathsError("too deeply nested")
+        self.deeper()
         left = self.prefix()
         while True:
             found = self.infix(left, binding)
@@ -119,6 +117,11 @@ class _Parser:
             left = found
         self.depth -= 1
         return left
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > 3 * MAX_NESTING:
+            raise NotMathsError("too deeply nested")
 
     def prefix(self) -> Node:
         negative = False
@@ -188,6 +191,12 @@ class _Parser:
     # -- atoms -----------------------------------------------------------------------------------
 
     def atom(self) -> Node:
+        self.deeper()
+        node = self.bare_atom()
+        self.depth -= 1
+        return node
+
+    def bare_atom(self) -> Node:
         following = self.peek()
         if following and following in "({[":
             return self.group()

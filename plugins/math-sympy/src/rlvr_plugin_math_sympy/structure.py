@@ -6,6 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from rlvr_plugin_math_sympy.exact import exact_value
+from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
+from rlvr_plugin_math_sympy.plain import parse
 from rlvr_plugin_math_sympy.splitting import (
     enclosed,
     split_connectors,
@@ -130,12 +133,13 @@ _LETTER = re.compile(r"(?:[A-Za-z]|\\(?!infty|pi|frac|sqrt|text)[A-Za-z]+)'*(?:_
 _HEAD = re.compile(r"[A-Za-z]{1,3}'*(?:_\w)?(?:\^\{-1\})?\s*\(\s*[A-Za-z\\][A-Za-z, ]*\)")
 _WORDS = re.compile(r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)")
 _SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
+_ONE_NUMBER = re.compile(r"[-+$€£¥ ]*\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,]*")
 _PM = re.compile(r"\\pm(?![A-Za-z])|\\mp(?![A-Za-z])|\+/-|\+-")
 
 
 def read(text: str, depth: int = 0) -> Shape:
     """Return the shape of a tidied answer. Never fails: what has no structure is a leaf."""
-    text = text.strip().strip(",;").strip()
+    text = _french(text.strip().strip(",;").strip())
     if depth > 6:
         return Leaf(text)
     simple = _simple(text)
@@ -150,13 +154,21 @@ def read(text: str, depth: int = 0) -> Shape:
     related = _related(text, depth)
     if related is not None:
         return related
-    items = split_items(text)
+    items = [text] if _ONE_NUMBER.fullmatch(text) else split_items(text)
     if len(items) > 1:
         return _list(items, "", depth)
     bracketed = _bracketed(text, depth)
     if bracketed is not None:
         return bracketed
     return _value(text, depth)
+
+
+def _french(text: str) -> str:
+    """Return ``]0, 1[`` as ``(0, 1)``: brackets that point outwards leave the end out."""
+    if "," not in text or not (text.startswith("]") or text.endswith("[")):
+        return text
+    start = "(" + text[1:] if text[0] == "]" else text
+    return start[:-1] + ")" if start[-1] == "[" else start
 
 
 def _simple(text: str) -> Shape | None:
@@ -211,6 +223,8 @@ def _region(text: str, depth: int) -> Shape | None:
 
 def _related(text: str, depth: int) -> Shape | None:
     sides, operators = split_relations(text)
+    if operators[:1] == ["="] and not sides[0]:
+        return read(text.lstrip("= "), depth + 1)
     if not operators or any(not side for side in sides):
         return None
     if operators == ["\\in"]:
@@ -249,8 +263,17 @@ def _equalities(sides: list[str], depth: int) -> Shape:
     if len(sides) == 2 and is_label(last):
         return _labelled(last, first, depth)
     if len(sides) > 2 or not has_variables(first):
-        return read(last, depth + 1)
+        return Equation(first, last) if _contradict(first, last) else read(last, depth + 1)
     return Equation(first, last)
+
+
+def _contradict(first: str, last: str) -> bool:
+    """Return whether two sides of an equality are numbers more than a per cent apart."""
+    try:
+        left, right = exact_value(parse(first)), exact_value(parse(last))
+    except (NotMathsError, TooCostlyError):
+        return False
+    return left is not None and right is not None and abs(left - right) > abs(left) / 100
 
 
 def _labelled(label: str, right: str, depth: int) -> Shape:

@@ -10,6 +10,8 @@ from typing import Any
 from rlvr_plugin_math_sympy.exact import exact_value
 from rlvr_plugin_math_sympy.guards import (
     MAX_EXPONENT_MAGNITUDE,
+    MAX_ROOT_BITS,
+    MAX_SYMBOLIC_BITS,
     MAX_SYMBOLIC_EXPONENT,
     NotMathsError,
     TooCostlyError,
@@ -82,6 +84,7 @@ def _build(node: Node) -> Any:
 
     exact = exact_value(node)
     if exact is not None:
+        _check_bits(exact.numerator, exact.denominator, MAX_SYMBOLIC_BITS)
         return sympy.Rational(exact.numerator, exact.denominator)
     if node.op == "sym":
         return _symbol(str(node.value))
@@ -133,10 +136,17 @@ def _apply(op: str, args: list[Any]) -> Any:
     return getattr(sympy, table.get(op, op))(*args)
 
 
+def _check_bits(numerator: int, denominator: int, limit: int) -> None:
+    if numerator.bit_length() + denominator.bit_length() > limit:
+        raise TooCostlyError("number too large for sympy")
+
+
 def _power(base: Any, exponent: Any) -> Any:
     """Return the power; an odd root of a negative number is the real one."""
     import sympy
 
+    if base.is_Rational and not exponent.is_Integer:
+        _check_bits(int(base.p), int(base.q), MAX_ROOT_BITS)
     odd_root = exponent.is_Rational and exponent.q % 2 == 1 and exponent.q > 1
     if odd_root and base.is_real:
         return sympy.sign(base) ** exponent.p * sympy.Abs(base) ** exponent
@@ -153,7 +163,7 @@ def same_expression(answer: str, gold: str) -> bool:
     first, second = to_sympy(answer), to_sympy(gold)
     if first == second:
         return not _undefined(first)
-    if _undefined(first) or _undefined(second) or not _scalar(first) or not _scalar(second):
+    if _infinite(first) or _infinite(second) or not _scalar(first) or not _scalar(second):
         return False
     return _agree_at_points(first, second)
 
@@ -162,6 +172,12 @@ def _undefined(expression: Any) -> bool:
     import sympy
 
     return bool(getattr(expression, "has", lambda *_: True)(sympy.nan, sympy.zoo))
+
+
+def _infinite(expression: Any) -> bool:
+    import sympy
+
+    return _undefined(expression) or bool(expression.has(sympy.oo, -sympy.oo))
 
 
 def _scalar(expression: Any) -> bool:
@@ -204,21 +220,18 @@ def _value(expression: Any, places: dict[Any, Any]) -> Any:
         value = expression.evalf(DIGITS, subs=places, maxn=120)
     except (ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError, RecursionError):
         return None
-    infinite = isinstance(value, sympy.Expr) and value.has(sympy.oo, sympy.zoo, sympy.nan)
-    if infinite or not value.is_number:
-        return value if value in (sympy.oo, -sympy.oo) else None
+    if not isinstance(value, sympy.Expr) or not value.is_number:
+        return None
     parts = value.as_real_imag()
-    return None if any(not part.is_Number for part in parts) else parts
+    return parts if all(part.is_Number and part.is_finite for part in parts) else None
 
 
 def _same_value(first: Any, second: Any) -> bool | None:
-    """Return whether two values agree to `AGREEING_DIGITS`; None when neither is defined."""
+    """Return whether two values agree to `AGREEING_DIGITS`; None when one is undefined."""
     import sympy
 
-    if first is None and second is None:
+    if first is None or second is None:
         return None
-    if not isinstance(first, tuple) or not isinstance(second, tuple):
-        return None if first is None or second is None else bool(first == second)
     size = max(abs(part) for part in (*first, *second))
     if size == 0:
         return True
@@ -234,7 +247,7 @@ def numeric_value(text: str) -> Fraction | None:
         TooCostlyError: when evaluating it would be too costly.
     """
     expression = to_sympy(text)
-    if not _scalar(expression) or expression.free_symbols or _undefined(expression):
+    if not _scalar(expression) or expression.free_symbols or _infinite(expression):
         return None
     value = _value(expression, {})
     if not isinstance(value, tuple) or abs(value[1]) > abs(value[0]) / 10**AGREEING_DIGITS:

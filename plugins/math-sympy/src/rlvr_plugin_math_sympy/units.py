@@ -74,9 +74,9 @@ _NOT_UNITS = frozenset(
 _PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "立方": "^3"}
 
 _EXPONENT = r"(?:\s*\^\s*\{?(?P<exp>-?\d)\}?)?"
-_TEXT_UNIT = re.compile(r"\s*\\text\{\s*(?P<unit>[^{}\d]{1,60}?(?:\^\{?\d\}?)?)\s*\}" + _EXPONENT + r"\s*$")
+_TEXT_UNIT = re.compile(r"\s*\\text\{\s*(?P<unit>[A-Za-z\u4e00-\u9fffµ°./ $%'-]{1,60}?(?:\^\{?\d\}?)?)\s*\}" + _EXPONENT + r"\s*$")
 _WORD_UNIT = re.compile(r"(?P<unit>[A-Za-z°][A-Za-z°./ -]{0,60}?)" + _EXPONENT + r"\s*$")
-_HAN_UNIT = re.compile(r"\s*(?P<unit>[\u4e00-\u9fff]{1,8})\s*$")
+_HAN_UNIT = re.compile(r"\s*\(?(?P<unit>[\u4e00-\u9fff]{1,8})\)?\s*$")
 _SYMBOL_UNIT = re.compile(r"\s*(?P<unit>°(?:\s*[CF])?|[$€£¥₹¢])\s*$")
 _LEADING = re.compile(r"\s*(?P<sign>[-+]?)\s*(?P<unit>[$€£¥₹])\s*(?=[-+\d.\\])")
 _LEADING_CODE = re.compile(r"\s*(?P<unit>US\$|USD|EUR|GBP|RMB|CNY|Rs\.?)\s*(?=[-+\d.])")
