@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from rlvr_core.api.plugin import Family, VerifyBatch, VerifyRow
+from rlvr_core.builtin.exact_match import ExactMatch
 from rlvr_core.config.models import PluginEntry, VerificationSection
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification.engine import RawRow, VerifyEngine
@@ -52,7 +53,7 @@ def main() -> None:
 
 
 def in_process_us(reference: PluginRef, rows: list[RawRow], batches: int) -> float:
-    verifier = reference.build()
+    verifier = ExactMatch(ExactMatch.Config.model_validate(dict(reference.config)))
     times_us = []
     for _ in range(batches):
         began_s = time.perf_counter()

@@ -162,7 +162,7 @@ class WorkerProcess:
         path = json.dumps([entry or os.getcwd() for entry in sys.path])
         with theirs:
             process = subprocess.Popen(  # noqa: S603 - our own code
-                [sys.executable, "-u", "-c", _BOOT, path, str(theirs.fileno()), str(board)],
+                [sys.executable, "-P", "-u", "-c", _BOOT, path, str(theirs.fileno()), str(board)],
                 stdin=subprocess.DEVNULL,
                 stdout=self._output,
                 stderr=self._output,

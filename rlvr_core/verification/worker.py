@@ -47,37 +47,33 @@ class Worker:
         self._sending = threading.Lock()
 
     def run(self) -> None:
-        """Announce readiness, then work until the parent closes the channel."""
+        """Build the verifiers, say so, and work until the parent closes the channel."""
         try:
             first = self._graders()
+            if self._startup.lanes > 1:
+                self._run_lanes(first)
+                return
         except RlvrError as exc:
             self._channel.send(FAILED, pack_error(exc))
             return
         self._channel.send(READY)
-        if self._startup.lanes == 1:
-            while (work := self._channel.receive()) is not None:
-                self._judge(first, work)
-                output.cap(_STDOUT)
-        else:
-            self._run_lanes(first)
+        while (work := self._channel.receive()) is not None:
+            self._judge(first, work)
+            output.cap(_STDOUT)
 
     def _run_lanes(self, first: dict[str, Grader]) -> None:
         """Give each lane a thread, and verifier instances of its own, so that none are shared."""
-        queues: list[queue.SimpleQueue[Work]] = [
-            queue.SimpleQueue() for _ in range(self._startup.lanes)
-        ]
-        for lane, waiting in enumerate(queues):
-            graders = first if lane == 0 else None
-            threading.Thread(target=self._lane, args=(waiting, graders), daemon=True).start()
+        graders = [first, *(self._graders() for _ in range(self._startup.lanes - 1))]
+        queues: list[queue.SimpleQueue[Work]] = [queue.SimpleQueue() for _ in graders]
+        for lane in zip(queues, graders, strict=True):
+            threading.Thread(target=self._serve_lane, args=lane, daemon=True).start()
+        self._channel.send(READY)
         while (work := self._channel.receive()) is not None:
             queues[work.lane].put(work)
 
-    def _lane(self, waiting: queue.SimpleQueue[Work], graders: dict[str, Grader] | None) -> None:
+    def _serve_lane(self, waiting: queue.SimpleQueue[Work], graders: dict[str, Grader]) -> None:
         while True:
-            work = waiting.get()
-            if graders is None:
-                graders = self._graders()
-            self._judge(graders, work)
+            self._judge(graders, waiting.get())
 
     def _graders(self) -> dict[str, Grader]:
         return {name: _built(ref, self._startup.seed) for name, ref in self._startup.refs.items()}

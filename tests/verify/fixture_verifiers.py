@@ -15,7 +15,6 @@ from rlvr_core.api import (
     FailureCategory,
     Resource,
     RowVerifier,
-    Stage,
     Status,
     Strict,
     Verdict,
@@ -77,7 +76,7 @@ class Tricky(RowVerifier):
 
     def do_hold(self, argument: str) -> Verdict:
         """Hang in C without ever releasing the interpreter lock."""
-        print("holding on")
+        sys.stdout.write("holding on")
         return self.judge(float(9 ** int("9") ** 9 > 0))
 
     def do_hang_once(self, argument: str) -> Verdict:
@@ -98,7 +97,7 @@ class Tricky(RowVerifier):
         os._exit(3)
 
     def do_exit(self, argument: str) -> Verdict:
-        print("goodbye", file=sys.stderr)
+        sys.stderr.write("goodbye")
         os._exit(int(argument))
 
     def do_segfault(self, argument: str) -> Verdict:
@@ -106,7 +105,7 @@ class Tricky(RowVerifier):
         return self.judge(1.0)
 
     def do_raise(self, argument: str) -> Verdict:
-        print("before the end")
+        sys.stdout.write("before the end")
         raise ValueError(argument)
 
     def do_sysexit(self, argument: str) -> Verdict:
@@ -139,9 +138,7 @@ class Tricky(RowVerifier):
         return Verdict(status=Status.FAILED, score=0.0, failure=FailureCategory.VERIFIER_CRASH)
 
     def do_scored_abstention(self, argument: str) -> Verdict:
-        return Verdict(
-            status=Status.ABSTAINED, score=0.0, failure=FailureCategory.NOT_APPLICABLE
-        )
+        return Verdict(status=Status.ABSTAINED, score=0.0, failure=FailureCategory.NOT_APPLICABLE)
 
     def do_unserialisable(self, argument: str) -> Verdict:
         return self.judge(1.0, thing=object())
@@ -169,7 +166,7 @@ class Tricky(RowVerifier):
         return self.judge(1.0, pid=os.getpid())
 
     def do_partly(self, argument: str) -> Verdict:
-        return self.judge(float(argument), Stage and FailureCategory.CONSTRAINT)
+        return self.judge(float(argument), FailureCategory.CONSTRAINT)
 
 
 class Secretive(Tricky):
@@ -252,9 +249,5 @@ class Stillborn(Plain):
 
     def __init__(self, config: object = None, *, name: str = "") -> None:
         super().__init__(config, name=name)
-        print("no licence found", file=sys.stderr)
+        sys.stderr.write("no licence found")
         os._exit(9)
-
-
-class NoVerifier:
-    """Not a plugin at all."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from supervision import rows
 
 from rlvr_core.api import FailureCategory, Status
 
@@ -66,12 +68,8 @@ def test_one_row_cannot_take_all_memory(judge):
 
 
 def test_unusable_ground_truth_abstains_and_says_why(make_engine):
-    from supervision import rows
-
     with make_engine("Plain") as engine:
         (good,) = rows(["yes"])
-        from dataclasses import replace
-
         bad = replace(good, id="bad", ground_truth={"answr": 1})
         verdict, judged = engine.judge("plain", [bad, good])
     assert verdict.status is Status.ABSTAINED
@@ -113,8 +111,7 @@ def test_verdicts_are_stamped_by_core(judge):
 
 def test_the_version_changes_with_the_settings_and_not_with_the_run(judge):
     versions = [
-        judge("Plain", [PLAIN], config=config)[0].version
-        for config in ({}, {}, {"answer": "yes"})
+        judge("Plain", [PLAIN], config=config)[0].version for config in ({}, {}, {"answer": "yes"})
     ]
     assert versions[0] == versions[1] != versions[2]
 

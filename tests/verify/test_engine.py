@@ -65,9 +65,9 @@ def test_an_unknown_verifier_is_named_with_the_closest_one(make_engine):
 
 
 def test_too_many_errors_stop_the_run_and_name_the_plugin_and_three_rows(make_engine):
-    with make_engine("Tricky", max_error_rate=0.05, error_window=32) as engine:
-        with pytest.raises(PluginError) as caught:
-            engine.judge("tricky", rows(["yes"] * 8 + ["raise because"] * 8))
+    engine = make_engine("Tricky", max_error_rate=0.05, error_window=32)
+    with engine, pytest.raises(PluginError) as caught:
+        engine.judge("tricky", rows(["yes"] * 8 + ["raise because"] * 8))
     text = str(caught.value)
     assert caught.value.code == "RLVR-V101"
     assert caught.value.exit_code == 3

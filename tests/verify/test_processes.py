@@ -77,7 +77,7 @@ SCRIPT = """
     ref, slow = reference("Tricky"), reference("Patient")
     entries = [(ref, entry(ref)), (slow, entry(slow))]
     engine = VerifyEngine(entries, VerificationSection(timeout_s=300, workers=2))
-    with engine:
+    {enter}
         engine.submit("tricky", rows(["detach {marker}"])[0])
         engine.submit("patient", rows(["sleep 300"])[0])
         print(engine._pump._token, flush=True)
@@ -91,14 +91,18 @@ def start_trainer():
     """Start a process that waits for a verdict which never comes."""
     started = []
 
-    def start(last: str) -> tuple[subprocess.Popen[str], str, str]:
+    def start(last: str, enter: str = "with engine:") -> tuple[subprocess.Popen[str], str, str]:
         marker = str(uuid.uuid4())
         here = Path(__file__).parent
         script = textwrap.dedent(SCRIPT).format(
-            paths=[str(here), str(here.parents[1])], marker=marker, last=last.format(marker=marker)
+            paths=[str(here), str(here.parents[1])],
+            marker=marker,
+            enter=enter,
+            last=last.format(marker=marker),
         )
         trainer = subprocess.Popen(
             [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -146,7 +150,7 @@ def test_ctrl_c_leaves_nothing(start_trainer):
 
 
 def test_leaving_without_closing_leaves_nothing(start_trainer):
-    trainer, token, marker = start_trainer("import time; time.sleep(1); engine.__exit__ = None")
+    trainer, token, marker = start_trainer("input()", "if engine.start() is None:")
     trainer.communicate(timeout=10)
     assert not of_token(token)
     assert not living_with(marker)
