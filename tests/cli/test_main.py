@@ -1,0 +1,178 @@
+"""The command line: verbs, exit codes, and that a verb imports only what it needs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from rlvr_core import __version__
+from rlvr_core.api.errors import CATALOGUE
+from rlvr_core.cli import main as command_line
+
+GOOD = """\
+model: smollm2
+data: {train: {path: train.jsonl}}
+verifiers: [exact-match]
+train: {steps: 1, learning_rate: 1e-3}
+"""
+
+
+@pytest.fixture
+def rlvr(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("stack.yaml").write_text(GOOD)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            command_line.main(list(arguments))
+        captured = capfd.readouterr()
+        return int(caught.value.code or 0), captured.out, captured.err
+
+    return run
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def test_version(rlvr: Run) -> None:
+    assert rlvr("--version") == (0, f"rlvr {__version__}\n", "")
+
+
+def test_help_lists_every_verb(rlvr: Run) -> None:
+    code, output, _ = rlvr("--help")
+
+    assert code == 0
+    for verb, (_, help_line) in command_line.VERBS.items():
+        assert verb in output
+        assert help_line in " ".join(output.split())
+
+
+def test_every_verb_has_a_help_page(rlvr: Run) -> None:
+    paths = [[verb] for verb, (target, _) in command_line.VERBS.items() if target]
+    paths += [[group, verb] for group, verbs in command_line.SUB_VERBS.items() for verb in verbs]
+
+    for path in paths:
+        code, output, errors = rlvr(*path, "--help")
+        assert code == 0, errors
+        assert f"rlvr {' '.join(path)}" in output
+
+
+def test_a_verb_that_does_not_exist_is_a_usage_error_with_a_suggestion(rlvr: Run) -> None:
+    code, _, errors = rlvr("plugin")
+    sub_code, _, sub_errors = rlvr("config", "chekc")
+
+    assert (code, sub_code) == (2, 2)
+    assert "did you mean 'plugins'?" in errors
+    assert "did you mean 'check'?" in sub_errors
+
+
+def test_errors_go_to_stderr_without_a_traceback(rlvr: Run) -> None:
+    code, output, errors = rlvr("config", "check", "absent.yaml")
+
+    assert (code, output) == (2, "")
+    assert errors.startswith("error[RLVR-S101] there is no file 'absent.yaml'")
+    assert "Traceback" not in errors
+
+
+def test_debug_adds_the_traceback_wherever_it_stands(rlvr: Run) -> None:
+    for arguments in (("--debug", "config", "check", "a"), ("config", "check", "a", "--debug")):
+        code, _, errors = rlvr(*arguments)
+        assert code == 2
+        assert "Traceback" in errors
+        assert "error[RLVR-S101]" in errors
+
+
+def test_json_errors_are_one_object_on_stdout(rlvr: Run) -> None:
+    code, output, _ = rlvr("config", "check", "stack.yaml", "train.steps=0", "--json")
+
+    found = json.loads(output)
+    assert code == found["exit_code"] == 2
+    assert found["error"]["code"] in CATALOGUE
+    assert "train.steps" in found["error"]["message"]
+
+
+def test_ctrl_c_and_faults_of_core_have_their_own_exit_codes(
+    rlvr: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import rlvr_core.cli.config as verbs
+
+    def interrupted(recipe: str) -> None:
+        raise KeyboardInterrupt
+
+    def faulty(recipe: str) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(verbs, "copy", interrupted)
+    assert rlvr("config", "copy", "x")[0] == 130
+    monkeypatch.setattr(verbs, "copy", faulty)
+    code, _, errors = rlvr("config", "copy", "x")
+    assert code == 4
+    assert "ZeroDivisionError" in errors
+    assert "fault of rlvr itself" in errors
+
+
+def test_show_prints_every_default_and_reads_back(rlvr: Run) -> None:
+    pytest.importorskip("torch", reason="core's default loss needs it")
+    code, output, _ = rlvr("config", "show", "stack.yaml", "train.steps=3")
+    Path("full.yaml").write_text(output)
+
+    assert code == 0
+    assert "learning_rate: 0.001" in output
+    assert "ppo-clip" in output
+    assert rlvr("config", "show", "full.yaml")[1] == output
+    assert json.loads(rlvr("config", "show", "full.yaml", "--json")[1])["train"]["steps"] == 3
+
+
+def test_copy_writes_a_recipe_and_never_overwrites(rlvr: Run) -> None:
+    code, output, _ = rlvr("config", "copy", "smollm2-arithmetic")
+
+    assert (code, output) == (0, "smollm2-arithmetic.yaml\n")
+    assert "verifiers:" in Path("smollm2-arithmetic.yaml").read_text()
+    Path("smollm2-arithmetic.yaml").write_text("mine")
+    code, _, errors = rlvr("config", "copy", "smollm2-arithmetic")
+    assert code == 2
+    assert "is not overwritten" in errors
+    assert Path("smollm2-arithmetic.yaml").read_text() == "mine"
+    assert "did you mean 'smollm2-arithmetic'?" in rlvr("config", "copy", "smollm-arithmetic")[2]
+
+
+def test_listing_plugins_imports_neither_plugins_nor_anything_heavy() -> None:
+    script = """
+import sys
+from rlvr_core.cli.main import main
+try:
+    main(["plugins", "list", "--json"])
+except SystemExit:
+    pass
+heavy = {"torch", "transformers", "yaml", "stevedore", "rich", "jsonschema", "pyarrow"}
+own = {name for name in sys.modules if name.startswith(("rlvr_core.builtin", "rlvr_plugin"))}
+print(sorted(heavy & sys.modules.keys() | own), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+
+    assert done.stderr.strip() == "[]"
+
+
+def test_the_installed_command_is_this_one() -> None:
+    commands = {
+        entry.name: entry.value
+        for entry in distribution("rlvr-core").entry_points
+        if entry.group == "console_scripts"
+    }
+
+    assert commands["rlvr"] == "rlvr_core.cli.main:main"
