@@ -57,7 +57,8 @@ class PoolPlan:
     retry_processes: int
     """Further processes for rows that are judged again, alone."""
     start_deadline_s: float
-    recycle_rows: int
+    recycle_rows: int | None
+    """Rows after which a process is replaced."""
     memory_limit_bytes: int | None
 
 
@@ -118,7 +119,8 @@ def _pool(members: Sequence[Instance], processes: int) -> PoolPlan:
         # A second copy of a model may not fit beside the first: its retries wait for their turn.
         retry_processes=IO_RETRY_WORKERS if is_io else processes if is_cpu else 1,
         start_deadline_s=START_DEADLINE_S[first.resource],
-        recycle_rows=RECYCLE_ROWS,
+        # Loading a model again costs more than a symbolic cache ever will.
+        recycle_rows=None if first.resource is Resource.MODEL else RECYCLE_ROWS,
         memory_limit_bytes=_half_of_memory() if is_cpu else None,
     )
 

@@ -231,40 +231,53 @@ class Pool:
         self._listener.delivered([(task, _last_word(instance, cause, ending, printed))])
 
     def _staff(self) -> None:
-        """Start the workers that are missing."""
-        staying = [worker for worker in self.workers if not worker.is_retiring]
-        regular = [worker for worker in staying if not worker.is_for_retries]
-        for_retries = len(staying) - len(regular)
+        """Start the workers that are missing, and dismiss those that have served long enough."""
+        regular = [worker for worker in self.workers if self._is_regular(worker)]
+        for_retries = sum(worker.is_for_retries for worker in self.workers)
         wanted_for_retries = min(len(self._retries), self.plan.retry_processes)
         wanted = self.plan.processes
         if self.plan.resource is Resource.MODEL:
+            # One process at a time: a second copy of the model may not fit beside the first.
             if self._leaving:
                 return
             if for_retries or self._retries:
                 wanted = 0
             for worker in regular:
+                wanted_for_retries = 0
                 if self._retries and worker.is_idle:
                     self._dismiss(worker)
-            if regular:
-                wanted_for_retries = 0
+        lasting = [worker for worker in regular if not self._is_worn(worker)]
         for worker in regular:
-            if worker.rows_served >= self.plan.recycle_rows and worker.is_idle:
+            if worker not in lasting and worker.is_idle and self._has_successors():
                 self._dismiss(worker)
-        for _ in range(wanted - len(regular)):
+        for _ in range(wanted - len(lasting)):
             self.workers.append(self._start_worker(self.plan, False))
         for _ in range(wanted_for_retries - for_retries):
             self.workers.append(self._start_worker(self.plan, True))
 
     def _hand_out(self) -> None:
+        has_successors = self._has_successors()
         for worker in self.workers:
             if worker.is_for_retries:
                 if self._retries and worker.is_idle and not worker.rows_served:
                     self._hand(worker, [self._retries.popleft()])
                 continue
-            if worker.rows_served >= self.plan.recycle_rows:
+            if has_successors and self._is_worn(worker):
                 continue
             while self._queue and worker.room(self.plan.chunks_ahead):
                 self._hand(worker, self._queue.take(self._chunk_rows()))
+
+    def _is_regular(self, worker: WorkerProcess) -> bool:
+        return not worker.is_for_retries and not worker.is_retiring
+
+    def _is_worn(self, worker: WorkerProcess) -> bool:
+        limit = self.plan.recycle_rows
+        return limit is not None and worker.rows_served >= limit
+
+    def _has_successors(self) -> bool:
+        """Return whether enough ready workers are not worn, so that worn ones may go."""
+        ready = (each for each in self.workers if each.is_ready and self._is_regular(each))
+        return sum(not self._is_worn(worker) for worker in ready) >= self.plan.processes
 
     def _chunk_rows(self) -> int:
         """Return how many rows to hand out: fewer towards the end, so that all end together."""

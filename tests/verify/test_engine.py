@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import psutil
 import pytest
 from supervision import rows, wait_until
 
@@ -105,11 +106,15 @@ def test_health_counts_what_happened(make_engine):
 def test_workers_are_replaced_after_so_many_rows(monkeypatch, make_engine):
     monkeypatch.setattr(plan, "RECYCLE_ROWS", 20)
     with make_engine("Tricky") as engine:
-        pids = [
-            engine.judge("tricky", rows(["pid"] * 10, prefix=f"{batch}-"))[-1].diagnostics["pid"]
-            for batch in range(6)
-        ]
-    assert len(set(pids)) == 3
+
+        def judging_process() -> int:
+            verdicts = engine.judge("tricky", rows(["pid"] * 10))
+            return verdicts[-1].diagnostics["pid"]
+
+        first = judging_process()
+        assert judging_process() == first
+        assert wait_until(lambda: judging_process() != first)
+        assert wait_until(lambda: not psutil.pid_exists(first))
 
 
 def test_a_closed_engine_refuses_rows(make_engine):
