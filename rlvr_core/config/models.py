@@ -41,6 +41,7 @@ class DataSection(Section):
     """The four tiers of data."""
 
     train: DataSource
+    """What is trained on."""
     dev: DataSource | None = None
     """Early stop, choosing a checkpoint."""
     transfer: DataSource | None = None
@@ -53,14 +54,17 @@ class RolloutSection(Section):
     """How completions are sampled."""
 
     engine: Literal["transformers"] = "transformers"
+    """What samples."""
     group_size: int = Field(default=8, ge=2)
     """Rollouts a prompt."""
     prompts_per_step: Positive = 8
     """Over all processes."""
     max_completion_tokens: Positive = 512
+    """A completion that reaches it is cut off there."""
     max_prompt_tokens: Positive | None = None
     """Longer prompts are refused before step 0. Default: what the model has room for."""
     temperature: float = Field(default=1.0, gt=0, le=10)
+    """Of sampling, and of the log-probabilities in the loss."""
     prompt_format: Literal["auto", "chat", "text"] = "auto"
     """How a prompt given as a string is sent: as a user turn (chat), as is (text), or as a user
     turn when the model has a chat template (auto)."""
@@ -74,11 +78,15 @@ class TrainSection(Section):
     """How groups become weights."""
 
     steps: Positive
+    """Steps of the run: each samples, verifies and learns once."""
     learning_rate: float = Field(gt=0, lt=1)
+    """Of AdamW, after the warm-up."""
     warmup_steps: int = Field(default=0, ge=0)
     """Steps over which the learning rate rises linearly from 0."""
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
+    """Of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)
+    """Gradients with a larger norm are scaled down to it."""
     mini_batches: Positive = 1
     """Optimiser updates that one pass over a batch of rollouts is split into."""
     passes: Positive = 1
@@ -100,9 +108,11 @@ class EvaluateSection(Section):
     """How the held-out splits are measured."""
 
     splits: list[Literal["dev", "transfer"]] = ["dev"]
+    """What is measured."""
     every: int = Field(default=0, ge=0)
     """Steps between evaluations; 0: before the first step and after the last."""
     samples_per_prompt: Positive = 1
+    """Completions sampled for each row."""
     temperature: float | None = Field(default=None, gt=0, le=10)
     """Default: the rollout temperature."""
     also: list[str] = []
@@ -121,6 +131,7 @@ class VerificationSection(Section):
     max_error_rate: float = Field(default=0.05, ge=0, le=1)
     """The run stops when more than this share of the last `error_window` verdicts are errors."""
     error_window: Positive = 256
+    """Number of last verdicts of a verifier that its share of errors is taken over."""
 
 
 class PluginEntry(Section):
@@ -131,11 +142,15 @@ class PluginEntry(Section):
     plugin: str
     """Registered name of the plugin; the instance name unless the entry says otherwise."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
+    """Verifiers: deadline of a row. Default: `verification.timeout_s`."""
     on_timeout: Literal["mask", "fail"] | None = None
+    """Verifiers: default `verification.on_timeout`."""
     concurrency: Positive | None = None
+    """Verifiers that wait for a service: rows judged at once. Default: 32."""
     weight: float = 1.0
-    """The reward of a row is this times the verifier's score."""
+    """Verifiers: the reward of a row is this times the score."""
     config: dict[str, Any] = {}
+    """The plugin's own settings: every other key of the entry."""
 
     @model_validator(mode="before")
     @classmethod
@@ -163,18 +178,29 @@ class Stack(Section):
     """A whole stack file."""
 
     schema_version: Literal[1] = 1
+    """Version of this file format."""
     model: str = Field(min_length=1)
     """A folder, a hub id, or the built-in name ``smollm2``."""
     seed: int = Field(default=0, ge=0, lt=2**63)
+    """Every random draw of the run is keyed by it."""
     data: DataSection
+    """Where the rows come from."""
     rollout: RolloutSection = RolloutSection()
+    """How completions are sampled."""
     verifiers: list[PluginEntry] = Field(min_length=1)
+    """What decides rewards; rows are routed by name."""
     samplers: list[PluginEntry] = []
+    """What chooses prompts, and how they are sampled."""
     advantage: list[PluginEntry] = []
+    """What turns rewards into a loss."""
     monitors: list[PluginEntry] = []
+    """What watches the run."""
     train: TrainSection
+    """How groups become weights."""
     evaluate: EvaluateSection = EvaluateSection()
+    """How held-out splits are measured."""
     verification: VerificationSection = VerificationSection()
+    """The budget of supervised verification."""
     control: PluginEntry | None = None
     """Control arm: this plugin's rewards replace those of stage 5."""
 
