@@ -5,10 +5,10 @@ No plugin touches the engine, the worker pool or another process: it asks the se
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from random import Random
 from typing import TYPE_CHECKING, Protocol
 
 from rlvr_core.api.rollouts import Prompt, Rollout, Row
@@ -29,6 +29,8 @@ class Session(Protocol):
     """Rollouts a prompt that the stack asks for."""
     prompts_drawn: int
     """Prompts handed out before this call, over the whole run: a sampler's place in the data."""
+    temperature: float
+    """Of the sampling distribution; every log-probability of the session is taken at it."""
 
     def sample(
         self,
@@ -61,11 +63,30 @@ class Session(Protocol):
         """
         ...
 
-    def random(self, purpose: str, *key: object) -> random.Random:
+    def logps(
+        self, rollouts: Sequence[Rollout], contexts: Sequence[Prompt] | None = None
+    ) -> list[list[float]]:
+        """Return the policy's log-probability of each sampled token, without gradient.
+
+        Args:
+            rollouts: What to score, those of one prompt side by side.
+            contexts: One prompt a rollout to score it under; by default the one it is trained
+                under.
+
+        Returns:
+            One list a rollout, one number for each of its sampled tokens.
+        """
+        ...
+
+    def encode(self, prompt: Prompt) -> Sequence[int]:
+        """Return the token ids that the policy sees for a prompt, as a teacher must see them."""
+        ...
+
+    def random(self, purpose: str, *key: object) -> Random:
         """Return a generator that depends on (seed, step, purpose, key) and on nothing else."""
         ...
 
-    def run_random(self, purpose: str, *key: object) -> random.Random:
+    def run_random(self, purpose: str, *key: object) -> Random:
         """Return a generator that depends on (seed, purpose, key), the same in every step."""
         ...
 

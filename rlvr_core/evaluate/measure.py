@@ -41,6 +41,12 @@ class Measured:
     """By grader, the row's own verifier first."""
 
 
+def own_grader(rows: Sequence[Row]) -> str:
+    """Return what the rows' own verifiers are called among the graders."""
+    names = {row.verifier for row in rows}
+    return names.pop() if len(names) == 1 else OWN
+
+
 def measure(
     engine: Engine,
     tokenizer: PromptTokenizer,

@@ -1,7 +1,7 @@
 """A causal language model small enough to train in milliseconds, made on the spot.
 
-Random weights, a byte-level tokenizer of 259 ids and a chat template: nothing is downloaded, and every
-part of a run behaves as it does with a real model.
+Random weights, a byte-level tokenizer of 259 ids and a chat template: nothing is downloaded, and
+every part of a run behaves as it does with a real model.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEvent
 from rlvr_core.api.rollouts import Group, Row
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate.measure import OWN, Exam, Measured, measure
+from rlvr_core.evaluate.measure import Exam, Measured, measure, own_grader
 from rlvr_core.evaluate.record import evaluation_record
 from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
@@ -177,14 +177,13 @@ class Run:
     def _measure(self, split: str, rows: Sequence[Row], exam: Exam) -> Measured:
         """Measure this process's share of some rows."""
         runtime = self.runtime
-        graders = {row.verifier for row in rows}
         return measure(
             runtime.engine,
             runtime.tokenizer,
             runtime.judge,
             runtime.share_of_rank(rows),
             exam,
-            own_grader=graders.pop() if len(graders) == 1 else OWN,
+            own_grader=own_grader(rows),
             split=split,
             weights_version=self.weights_version,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from rlvr_core.api.errors import StackError, listed
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
@@ -22,9 +23,14 @@ class Prepared:
 
     resolved: ResolvedStack
     splits: Mapping[str, Sequence[Row]]
-    """``train`` and every split that is evaluated; the gate is not opened."""
+    """``train`` and every split that is evaluated; the gate only when it is asked for."""
     data: Mapping[str, Mapping[str, Json]]
     """What the manifest says of each split."""
+
+    @property
+    def measured(self) -> list[str]:
+        """The splits that are for measuring."""
+        return [split for split in self.splits if split != "train"]
 
     @property
     def base(self) -> Path:
@@ -32,16 +38,32 @@ class Prepared:
         return self.resolved.file.path.parent
 
 
-def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
+def prepare(
+    path: Path, overrides: Sequence[str] = (), splits: Sequence[str] | None = None
+) -> Prepared:
     """Load a stack, its plugins and its data.
+
+    Args:
+        path: The stack file.
+        overrides: ``key.path=value`` arguments.
+        splits: Only these are read, for an evaluation; by default ``train`` and those of
+            ``evaluate.splits``.
 
     Raises:
         RlvrError: What is wrong, all of it that one look can find.
     """
     resolved = resolve_stack(load_stack(path, overrides))
     data = resolved.stack.data
-    wanted = ["train", *resolved.stack.evaluate.splits]
+    wanted = list(splits) if splits else ["train", *resolved.stack.evaluate.splits]
     sources = {split: getattr(data, split) for split in wanted}
+    absent = [split for split, source in sources.items() if source is None]
+    if absent:
+        raise StackError(
+            "RLVR-S106",
+            f"the stack has no {listed(absent)} data to measure on",
+            origin=str(path),
+            fix=f"add data.{absent[0]} to the stack",
+        )
     models: dict[str, type[BaseModel]] = {
         name: loaded.plugin.GroundTruth
         for name, loaded in resolved.verifiers.items()
@@ -49,9 +71,9 @@ def prepare(path: Path, overrides: Sequence[str] = ()) -> Prepared:
     }
     names = {name: loaded.ref.plugin for name, loaded in resolved.verifiers.items()}
     base = path.parent
-    splits = load_splits(sources, base, models, names)
+    loaded = load_splits(sources, base, models, names)
     return Prepared(
         resolved=resolved,
-        splits=splits,
-        data={split: describe_split(sources[split], base, splits[split]) for split in wanted},
+        splits=loaded,
+        data={split: describe_split(sources[split], base, loaded[split]) for split in wanted},
     )

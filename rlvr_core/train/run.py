@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +16,9 @@ from rlvr_core.api.errors import RunFolderError, StackError
 from rlvr_core.api.events import Finding, Severity
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
-from rlvr_core.models.source import resolve_model
+from rlvr_core.config.models import DataSource
+from rlvr_core.data.read import source_path
+from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer
@@ -69,6 +71,8 @@ def train(
     stack = prepared.resolved.stack
     accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
     manifest = make_manifest(prepared, out.name)
+    if not resume:
+        RunFolder.require_free(out)
     source = resolve_model(stack.model, reporter.phase, prepared.base)
     begins_at = _checkpoint_to_resume(out, manifest) if resume else None
     reporter.phase("loading the model")
@@ -76,7 +80,7 @@ def train(
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
     check_lengths(prepared, tokenizer, loaded.longest())
     if accelerator.is_main_process and not resume:
-        RunFolder.create(out, manifest, resolved_yaml(prepared.resolved))
+        RunFolder.create(out, manifest, resolved_yaml(_with_absolute_paths(prepared)))
     accelerator.wait_for_everyone()
     folder = RunFolder.open(out)
     rows = prepared.splits["train"]
@@ -216,6 +220,28 @@ def _plugin_facts(loaded: LoadedPlugin) -> dict[str, Json]:
         "version": loaded.ref.version,
         "digest": stamped_version(loaded.ref),
     }
+
+
+def _absolute(source: DataSource, base: Path) -> str:
+    """Return the absolute path of a file, or the name of a data set that is no file."""
+    path = source_path(source, base)
+    return str(path.absolute()) if path else source.path
+
+
+def _with_absolute_paths(prepared: Prepared) -> ResolvedStack:
+    """Return the stack so that its copy in the run folder finds the same files from there."""
+    stack = prepared.resolved.stack
+    data = {
+        split: source.model_copy(update={"path": _absolute(source, prepared.base)})
+        for split, source in stack.data
+        if source is not None
+    }
+    model = at_hand(stack.model, prepared.base) if stack.model != BUILT_IN else None
+    update = {
+        "data": stack.data.model_copy(update=data),
+        "model": str(model.absolute()) if model else stack.model,
+    }
+    return replace(prepared.resolved, stack=stack.model_copy(update=update))
 
 
 def _stack_digest(resolved: ResolvedStack) -> str:

@@ -64,8 +64,7 @@ class RunFolder:
             EnvironmentFault: RLVR-T106.
         """
         path = path.resolve()
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise _occupied(path)
+        cls.require_free(path)
         manifest = {"format": layout.FORMAT, **manifest}
         with storing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,6 +80,16 @@ class RunFolder:
                 shutil.rmtree(aside, ignore_errors=True)
             sync_folder(path.parent)
         return cls(path, manifest)
+
+    @staticmethod
+    def require_free(path: Path) -> None:
+        """Refuse a path at which something stands already.
+
+        Raises:
+            RunFolderError: RLVR-T101.
+        """
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise _occupied(path)
 
     @classmethod
     def open(cls, path: Path) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rlvr_core.api.rollouts import Group, Prompt, Rollout, Row
 from rlvr_core.api.verdicts import Verdict
@@ -34,6 +34,11 @@ class StepSession:
     def group_size(self) -> int:
         """Rollouts a prompt that the stack asks for."""
         return self.runtime.stack.rollout.group_size
+
+    @property
+    def temperature(self) -> float:
+        """Of the sampling distribution."""
+        return self.runtime.stack.rollout.temperature
 
     def sample(
         self,
@@ -83,6 +88,21 @@ class StepSession:
         ):
             rollout.verdict = verdict
         return [rollout.verdict for rollout in rollouts if rollout.verdict is not None]
+
+    def logps(
+        self, rollouts: Sequence[Rollout], contexts: Sequence[Prompt] | None = None
+    ) -> list[list[float]]:
+        """Score rollouts under the current weights; see `Session.logps`."""
+        placed = list(rollouts)
+        if contexts is not None:
+            pairs = zip(rollouts, contexts, strict=True)
+            placed = [replace(rollout, trained_under=context) for rollout, context in pairs]
+        found = self.runtime.policy_logps(placed)
+        return [found[id(rollout)].tolist() for rollout in placed]
+
+    def encode(self, prompt: Prompt) -> tuple[int, ...]:
+        """Return the ids of a prompt; see `Session.encode`."""
+        return self.runtime.encode(prompt)
 
     def score(self, groups: Sequence[Group]) -> None:
         """Give every rollout its verdict, and its score as the reward; no judgement masks it."""

@@ -1,0 +1,73 @@
+"""``rlvr eval``: measure a checkpoint on held-out data."""
+
+from __future__ import annotations
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rlvr_core.api.errors import StackError, did_you_mean
+
+SPLITS = ("dev", "transfer", "gate")
+
+
+def evaluate(
+    stack: Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="A checkpoint, or a run folder. Default: the stack's untrained model."),
+    ] = None,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(help="dev, transfer or gate; may be repeated. Default: evaluate.splits."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a split.")] = False,
+) -> None:
+    """Sample and grade every row of the splits, and print the accuracies with their intervals."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rlvr_core.cli.live import LiveReporter
+    from rlvr_core.cli.train import require_train_extra
+    from rlvr_core.train.prepare import prepare
+
+    for name in split or []:
+        if name not in SPLITS:
+            raise StackError(
+                "RLVR-S106",
+                f"there is no split {name!r} to evaluate{did_you_mean(name, SPLITS)}",
+                fix=f"splits: {', '.join(SPLITS)}",
+            )
+    require_train_extra()
+    prepared = prepare(stack, overrides or [], splits=split)
+    from rlvr_core.train.exam import examine
+
+    console = Console(stderr=True)
+    with LiveReporter(console, "evaluation", 0) as reporter:
+        records = examine(prepared, checkpoint, list(prepared.measured), reporter)
+    if json:
+        for record in records:
+            typer.echo(json_module.dumps(record))
+        return
+    table = Table()
+    for column in ("split", "grader", "passed", "accuracy", "95 % interval", "no answer read"):
+        table.add_column(column)
+    for record in records:
+        for grader, of in record["graders"].items():
+            judged = of["verdicts"] - of["masked"]
+            interval = "-" if of["low"] is None else f"{of['low']:.1%} to {of['high']:.1%}"
+            table.add_row(
+                record["split"],
+                grader,
+                f"{of['passed']} of {judged}",
+                "-" if of["accuracy"] is None else f"{of['accuracy']:.1%}",
+                interval,
+                "-" if of["parse_failure_rate"] is None else f"{of['parse_failure_rate']:.1%}",
+            )
+    Console().print(table)

@@ -1,0 +1,90 @@
+"""Measuring a checkpoint without training: what ``rlvr eval`` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from accelerate import Accelerator
+
+from rlvr_core.api.rollouts import Row
+from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate.measure import measure, own_grader
+from rlvr_core.evaluate.record import evaluation_record
+from rlvr_core.models.source import resolve_model
+from rlvr_core.rollout.tokens import PromptTokenizer
+from rlvr_core.train import checkpoint
+from rlvr_core.train.build import load_model, open_runtime
+from rlvr_core.train.lengths import check_lengths
+from rlvr_core.train.loop import exam_of
+from rlvr_core.train.prepare import Prepared
+from rlvr_core.train.progress import Reporter
+
+
+def examine(
+    prepared: Prepared, given: Path | None, splits: Sequence[str], reporter: Reporter
+) -> list[dict[str, Json]]:
+    """Measure a model on splits of the stack's data, and write nothing.
+
+    Args:
+        prepared: The stack, with the rows of the splits.
+        given: A checkpoint, a run folder (its newest checkpoint) or another model folder; None for
+            the stack's own model as it is.
+        splits: To measure on.
+        reporter: Told of progress, on the main process.
+
+    Returns:
+        One record a split, in the form of ``evals.jsonl``.
+
+    Raises:
+        RunFolderError: RLVR-T102, the run has no complete checkpoint.
+        RlvrError: What is wrong with the stack, its data, the model or a plugin.
+    """
+    stack = prepared.resolved.stack
+    accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
+    initial = resolve_model(stack.model, reporter.phase, prepared.base)
+    folder = initial if given is None else _model_folder(given)
+    reporter.phase("loading the model")
+    loaded = load_model(folder)
+    check_lengths(
+        prepared, PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format), loaded.longest()
+    )
+    is_checkpoint = isinstance(folder, Path) and (folder / checkpoint.STATE).is_file()
+    progress = checkpoint.load_progress(folder) if is_checkpoint else None
+    records = []
+    with open_runtime(prepared.resolved, loaded, [], accelerator, initial) as runtime:
+        for split in splits:
+            rows: Sequence[Row] = prepared.splits[split]
+            reporter.phase(f"evaluating {split}: {len(rows)} prompts")
+            started = time.perf_counter()
+            measured = measure(
+                runtime.engine,
+                runtime.tokenizer,
+                runtime.judge,
+                runtime.share_of_rank(rows),
+                exam_of(runtime),
+                own_grader=own_grader(rows),
+                split=split,
+                weights_version=progress.weights_version if progress else 0,
+            )
+            record = evaluation_record(
+                step=progress.step if progress else 0,
+                split=split,
+                rollouts=runtime.gather(measured.rollouts),
+                verdicts={name: runtime.gather(of) for name, of in measured.verdicts.items()},
+                temperature=exam_of(runtime).temperature,
+                max_completion_tokens=exam_of(runtime).max_completion_tokens,
+                seconds=time.perf_counter() - started,
+            )
+            # That name is of a file in a run folder; nothing was written here.
+            record["file"] = None
+            records.append(record)
+            if accelerator.is_main_process:
+                reporter.evaluation(record)
+    return records
+
+
+def _model_folder(given: Path) -> Path:
+    """Return the folder with the weights: of a run, that of its newest complete checkpoint."""
+    return checkpoint.newest(given) if (given / "manifest.json").is_file() else given
