@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import re
 import textwrap
 import types
@@ -160,7 +161,7 @@ def attribute_docstrings(model: type[BaseModel]) -> dict[str, str]:
     body = ast.parse(textwrap.dedent(inspect.getsource(model))).body[0]
     found = dict.fromkeys(model.model_fields, "")
     statements = list(ast.iter_child_nodes(body))
-    for one, following in zip(statements, statements[1:], strict=False):
+    for one, following in itertools.pairwise(statements):
         match one, following:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(ast.Constant(value=str(text))):
                 found[name] = " ".join(text.split())
