@@ -19,7 +19,7 @@ from rlvr_plugin_math_sympy.normalise import canonical, tidy
 from rlvr_plugin_math_sympy.numbers import literal, same_number
 from rlvr_plugin_math_sympy.plain import parse
 from rlvr_plugin_math_sympy.relations import same_equation, same_inequality, same_labelled
-from rlvr_plugin_math_sympy.structure import (
+from rlvr_plugin_math_sympy.shapes import (
     Based,
     Equation,
     Group,
@@ -31,8 +31,8 @@ from rlvr_plugin_math_sympy.structure import (
     Ratio,
     Region,
     Shape,
-    read,
 )
+from rlvr_plugin_math_sympy.structure import read
 
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
@@ -80,7 +80,9 @@ def same_answer(parts: Sequence[str], gold: str, ladder: Ladder) -> bool:
 def _flat(shapes: Sequence[Shape]) -> list[Shape]:
     flat: list[Shape] = []
     for shape in shapes:
-        flat.extend(shape.items if isinstance(shape, Group) and shape.kind in ("list", "set") else (shape,))
+        flat.extend(
+            shape.items if isinstance(shape, Group) and shape.kind in ("list", "set") else (shape,)
+        )
     return flat
 
 
@@ -159,13 +161,14 @@ def _same_collection(
             return False
         if match in left:
             left.remove(match)
-    return all(any(same_shape(item, g, ladder) for item in answer) for g in left) if as_sets else True
+    return (
+        all(any(same_shape(item, g, ladder) for item in answer) for g in left) if as_sets else True
+    )
 
 
 def _group_against_single(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
     group, single = (answer, gold) if isinstance(answer, Group) else (gold, answer)
-    assert isinstance(group, Group)
-    if group.kind in ("tuple", "bracket"):
+    if not isinstance(group, Group) or group.kind in ("tuple", "bracket"):
         return False
     if isinstance(single, Leaf):
         letters = [item.text for item in group.items if isinstance(item, Leaf)]
@@ -174,7 +177,11 @@ def _group_against_single(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
         if _THOUSANDS.fullmatch(single.text) and len(group.items) > 1:
             items = tuple(Leaf(part) for part in single.text.split(","))
             other = Group("list", items)
-            return _same_groups(other, gold, ladder) if single is answer else _same_groups(answer, other, ladder)
+            return (
+                _same_groups(other, gold, ladder)
+                if single is answer
+                else _same_groups(answer, other, ladder)
+            )
     if not group.items:
         return False
     if group is answer:
@@ -212,11 +219,15 @@ def _same_ratio(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
     ratio, other = (answer, gold) if isinstance(answer, Ratio) else (gold, answer)
     if not isinstance(ratio, Ratio) or not isinstance(other, Leaf):
         return False
-    clock = ratio.suffix or ratio.clock and ratio.parts[1].startswith("0")
+    clock = ratio.suffix or (ratio.clock and ratio.parts[1].startswith("0"))
     if clock or len(ratio.parts) != 2 or _is_zero(ratio.parts[1]):
         return False
     share = f"({ratio.parts[0]})/({ratio.parts[1]})"
-    return same_leaf(share, other.text, ladder) if ratio is answer else same_leaf(other.text, share, ladder)
+    return (
+        same_leaf(share, other.text, ladder)
+        if ratio is answer
+        else same_leaf(other.text, share, ladder)
+    )
 
 
 def _is_zero(text: str) -> bool:

@@ -15,7 +15,7 @@ from rlvr_plugin_math_sympy.guards import (
     bounded_power,
     check_size,
 )
-from rlvr_plugin_math_sympy.plain import Node
+from rlvr_plugin_math_sympy.lexicon import Node
 
 Values = dict[str, Fraction]
 

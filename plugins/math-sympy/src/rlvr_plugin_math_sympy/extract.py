@@ -35,16 +35,22 @@ _REASONING_OPEN = re.compile(rf"<{_REASONING}>|\[THINK\]|<\|begin_of_thought\|>|
 _REASONING_CLOSE = re.compile(rf"</{_REASONING}>|\[/THINK\]|<\|end_of_thought\|>|◁/think▷", re.I)
 
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
-_BARE_TOKEN = re.compile(r"-?\\?[A-Za-z]+|-?\d[\d.,]*\d|-?\d|[^\s{}$\\]")
+_BARE_TOKEN = re.compile(
+    r"-?\\[dt]?frac\s*(?:\{[^{}]*\}|\d)\s*(?:\{[^{}]*\}|\d)|-?\\sqrt\s*(?:\{[^{}]*\}|\d)"
+    r"|-?\\?[A-Za-z]+|-?\d[\d.,]*\d|-?\d|[^\s{}$\\]"
+)
 _SENTENCE_END = re.compile(r"[.!?](?=[\s\"'*)]|$)|[。！？\n]")
-_JOINED = re.compile(r"[\s$,;\\()\[\]*]*(?:,|;|、|，|or|and|and/or|或者?|和|以及)[\s$,;\\()\[\]*]*", re.I)
+_JOINED = re.compile(
+    r"[\s$,;\\()\[\]*]*(?:,|;|、|，|or|and|and/or|或者?|和|以及)[\s$,;\\()\[\]*]*", re.I
+)
 _CORRECTION = re.compile(
     r"\b(?:wait|but|however|actually|instead|correct\w*|rather|oops|sorry|mistake|wrong|should be"
     r"|revis\w+|no)\b|不对|更正|改为|应该是|而是|错",
     re.I,
 )
 _NEGATED_BOX = re.compile(
-    r"(?:\b(?:not|never|isn't|cannot be|can't be|n't)(?: equal(?: to)?)?|不是|不等于|并非|不为|不选)[\s$:=(]*$",
+    r"(?:\b(?:not|never|isn't|cannot be|can't be|n't)(?: equal(?: to)?)?"
+    r"|不是|不等于|并非|不为|不选)[\s$:=(]*$",
     re.I,
 )
 
@@ -119,7 +125,9 @@ def _closings(text: str) -> dict[int, int]:
 
 
 def _from_boxes(text: str, boxes: list[_Box]) -> Answer | None:
-    claimed = [box for box in boxes if not _NEGATED_BOX.search(text[max(0, box.start - 40) : box.start])]
+    claimed = [
+        box for box in boxes if not _NEGATED_BOX.search(text[max(0, box.start - 40) : box.start])
+    ]
     if not claimed:
         return None
     group = [claimed[-1]]
@@ -148,7 +156,8 @@ def _inner(content: str) -> str:
 _ADVERB = r"(?:\s*(?:then|thus|therefore|simply|just|exactly|clearly|now|definitely|certainly))?"
 _ENGLISH = (
     r"\b(?:final\s+)?answers?\**\s*(?:\([^()\n]{1,20}\))?\s*"
-    r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])" + _ADVERB +
+    r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])"
+    + _ADVERB +
     r"\s*\**\s*[:：]?|\**\s*[:：])"
 )  # fmt: skip
 _CHINESE = (
@@ -169,11 +178,14 @@ _NEGATED_MARKER = re.compile(
 )
 _CLAIM_END = re.compile(
     r"\n|</answer>|[。！？；]|(?<!\bapprox)(?<!\bvs)[.!?](?=[\s\"'*$)]*(?:\s|$))"
-    r"|,?\s+(?:because|since|which|where|whereas|as we|so that|but|hence|after|when|assuming|by the)\b"
+    r"|,?\s+(?:because|since|which|where|whereas|as we|so that|but|hence|after|when"
+    r"|assuming|by the)\b"
     r"|,\s*(?:not|so|as|and not|rather|instead)\b|\s+(?:rather than|instead of|and not)\b"
     r"|[，,]\s*(?=[\u4e00-\u9fff])(?!\s*(?:或|和|以及))|\s+#|\s+//|<\|"
 )
-_REMARK = re.compile(r"(?<=\S)\s+\((?=[^()]*[A-Za-z]{2,}\s+[^()]*\w)[^()]*\)|（(?=[^（）]{2,})[^（）]*）")
+_REMARK = re.compile(
+    r"(?<=\S)\s+\((?=[^()]*[A-Za-z]{2,}\s+[^()]*\w)[^()]*\)|（(?=[^（）]{2,})[^（）]*）"
+)
 
 
 def _last_claim(text: str) -> tuple[str | None, bool]:
@@ -183,7 +195,9 @@ def _last_claim(text: str) -> tuple[str | None, bool]:
     for match in reversed(markers[-MAX_MARKERS:]):
         rest = text[match.end() : match.end() + MAX_CLAIM_CHARACTERS]
         if match[0].lower() == "<answer>":
-            tagged, closed, _ = re.sub("</answer>", "</answer>", rest, flags=re.I).partition("</answer>")
+            tagged, closed, _ = re.sub("</answer>", "</answer>", rest, flags=re.I).partition(
+                "</answer>"
+            )
             if closed:
                 return tagged.strip() or None, negated
             continue

@@ -10,7 +10,9 @@ from rlvr_plugin_math_sympy.guards import NotMathsError, nesting
 
 MAX_LATEX_CHARACTERS = 300
 MAX_LATEX_NESTING = 8
-_COSTLY = re.compile(r"\d{7}|\^[^{}]*\^|\^\s*\{[^{}]*\^|\^\s*\{?\s*-?\d{4}|\d{4}\s*!|!\s*!|\\(?:sum|prod|binom)|[()]!")
+_COSTLY = re.compile(
+    r"\d{7}|\^[^{}]*\^|\^\s*\{[^{}]*\^|\^\s*\{?\s*-?\d{4}|\d{4}\s*!|!\s*!|\\(?:sum|prod|binom)|[()]!"
+)
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 
 
@@ -26,24 +28,14 @@ def latex_to_sympy(text: str) -> Any:
         raise NotMathsError("no LaTeX that may be parsed")
     if _COSTLY.search(text):
         raise NotMathsError("numbers too large for the LaTeX parser")
-    from antlr4.error.Errors import ParseCancellationException, RecognitionException
+    import sympy
     from latex2sympy2_extended import latex2sympy
 
     try:
-        return latex2sympy(text)
-    except (
-        RecognitionException,
-        ParseCancellationException,
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        NotImplementedError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise NotMathsError("latex2sympy2_extended cannot read it") from error
+        found = latex2sympy(text)
+        return found.xreplace(
+            {symbol: sympy.Symbol(symbol.name, real=True) for symbol in found.free_symbols}
+        )
     except Exception as error:
-        if type(error) is not Exception and "sympy" not in type(error).__module__.lower():
-            raise
+        # The library raises bare Exception for what it cannot read, and anything on hostile text.
         raise NotMathsError("latex2sympy2_extended cannot read it") from error

@@ -42,7 +42,9 @@ class Ladder:
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}|[A-Za-z]{2,} [A-Za-z]{2,}|[\u4e00-\u9fff]")
 _PLAIN_WORD = re.compile(r"(?:yes|no|odd|even|true|east|west|north|south|\w*[^\W\d_]{4,}\w*)")
-_MATHS_WORD = re.compile(r"sqrt|cbrt|sinh?|cosh?|tanh?|arc\w+|asin|acos|atan|infinity|floor|ceil|alpha|beta|theta|gamma")
+_MATHS_WORD = re.compile(
+    r"sqrt|cbrt|sinh?|cosh?|tanh?|arc\w+|asin|acos|atan|infinity|floor|ceil|alpha|beta|theta|gamma"
+)
 _CHOICE = re.compile(
     r"(?:(?i:option|choice|answer)\s*)?(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.):]|$))\s*(.*)", re.S
 )
@@ -113,7 +115,7 @@ def is_wordy(text: str) -> bool:
 
 
 def word_key(text: str) -> str:
-    """Return the key that text answers are compared by: no case, no spaces at the ends, no articles."""
+    """Return the key that text answers are compared by: no case, no leading article."""
     text = _TEXT.sub(r"\1", text).replace("\\", "").casefold()
     text = re.sub(r"[\s~]+", " ", text).strip(" .!\"'")
     return re.sub(r"^(?:the|a|an) ", "", text)
@@ -181,7 +183,7 @@ def _within_tolerance(answer: str, gold: str, ladder: Ladder) -> bool:
 
 
 def _exact(value: Fraction) -> Number:
-    """Return a computed constant as a number; one that is an integer to 35 digits is that integer."""
+    """Return a computed constant as a number; an integer to 35 digits is that integer."""
     nearest = Fraction(round(value))
-    close = abs(value - nearest) <= max(abs(nearest), 1) * Fraction(1, 10**35)
+    close = abs(value - nearest) <= max(abs(nearest), Fraction(1)) / 10**35
     return Number(nearest if close else value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from rlvr_plugin_math_sympy.numbers import chinese_to_text
 
@@ -16,8 +17,41 @@ _VULGAR = {
 _GREEK = dict(
     zip(
         "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ",
-        "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau "
-        "upsilon phi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega".split(),
+        [
+            "alpha",
+            "beta",
+            "gamma",
+            "delta",
+            "epsilon",
+            "zeta",
+            "eta",
+            "theta",
+            "iota",
+            "kappa",
+            "lambda",
+            "mu",
+            "nu",
+            "xi",
+            "pi",
+            "rho",
+            "sigma",
+            "tau",
+            "upsilon",
+            "phi",
+            "chi",
+            "psi",
+            "omega",
+            "Gamma",
+            "Delta",
+            "Theta",
+            "Lambda",
+            "Xi",
+            "Pi",
+            "Sigma",
+            "Phi",
+            "Psi",
+            "Omega",
+        ],
         strict=True,
     )
 )
@@ -35,7 +69,8 @@ _CHARACTERS: dict[int, str] = {
     ord("√"): " sqrt ", ord("∛"): " cbrt ", ord("∪"): "\\cup ", ord("∩"): "\\cap ",
     ord("∈"): "\\in ", ord("∅"): "\\emptyset ", ord("Ø"): "\\emptyset ", ord("ℝ"): "\\mathbb{R}",
     ord("∖"): "\\setminus ", ord("、"): ",", ord("。"): ".", ord("“"): '"', ord("”"): '"',
-    ord("’"): "'", ord("′"): "'", ord("º"): "°", ord("˚"): "°", ord("℃"): "°C", ord("⟨"): "\\langle ",
+    ord("’"): "'", ord("′"): "'", ord("º"): "°", ord("˚"): "°", ord("℃"): "°C",
+    ord("⟨"): "\\langle ",
     ord("⟩"): "\\rangle ", ord("∣"): "|", ord("％"): "%", ord("∶"): ":", ord("￥"): "¥",
     ord("𝑥"): "x", ord("𝑦"): "y", ord("∼"): "~", ord("≈"): "=", ord("π"): "\\pi ",
 }  # fmt: skip
@@ -81,7 +116,9 @@ _RENAMES = (
 )
 _GROUPS_OF_THREE = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\\[,;: ]|\{,\}|,\\!\s*|\\!|~)\d{3})+(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
-_SPACING = re.compile(r"(?<!\\)\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|hspace\{[^{}]*\})|~")
+_SPACING = re.compile(
+    r"(?<!\\)\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|hspace\{[^{}]*\})|~"
+)
 _BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 _BRACED_ONE = re.compile(r"([\^_])\{(\w)\}(?!\w)")
 _SPACES = re.compile(r"\s+")
@@ -94,7 +131,16 @@ def clean_characters(text: str) -> str:
         return text
     text = _SUPER_RUN.sub(lambda m: "^{" + "".join(_SUPERSCRIPTS[c] for c in m[0]) + "}", text)
     text = _SUB_RUN.sub(lambda m: "_{" + "".join(_SUBSCRIPTS[c] for c in m[0]) + "}", text)
-    return text.translate(_CHARACTERS)
+    text = text.translate(_CHARACTERS)
+    return text if text.isascii() else "".join(map(_plain_character, text))
+
+
+def _plain_character(character: str) -> str:
+    """Return the ASCII form of a digit of another script or a mathematical letter."""
+    if "\U0001d400" <= character <= "\U0001d7ff":
+        return unicodedata.normalize("NFKC", character)
+    digit = unicodedata.decimal(character, None)
+    return character if digit is None else str(digit)
 
 
 def tidy(text: str) -> str:
@@ -132,7 +178,7 @@ def _strip_wrapping(text: str) -> str:
     previous = None
     while previous != text:
         previous = text
-        text = text.strip().strip("`\"")
+        text = text.strip().strip('`"')
         if text.endswith((".", ",", ";", ":", "!!")) and not text.endswith(("\\,", "\\;", "\\:")):
             text = text[:-1]
         if text.startswith(("**", "__")) or text.endswith(("**", "__")):

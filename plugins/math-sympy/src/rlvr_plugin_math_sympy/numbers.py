@@ -18,7 +18,9 @@ _LITERAL = re.compile(
     r"\s*(?P<percent>%?)"
 )
 _EUROPEAN = re.compile(r"([+-]?)(\d{1,3}(?:\.\d{3})+),(\d+)")
-_POWER_OF_TEN = re.compile(r"\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d+)\s*\}|([+-]?\d+))")
+_POWER_OF_TEN = re.compile(
+    r"\s*(?:\\times|\\cdot|\*)\s*10\s*\^\s*(?:\{\s*([+-]?\d+)\s*\}|([+-]?\d+))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Number:
 
     Attributes:
         value: Exact value; of ``50%`` it is 50.
-        decimals: Digits after the decimal point; None for integers, fractions and other exact forms.
+        decimals: Digits after the decimal point; None for integers and other exact forms.
         significant: Significant digits of a decimal literal.
         percent: Whether a percent sign was given.
     """

@@ -3,50 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from rlvr_plugin_math_sympy.guards import MAX_NESTING, MAX_NODES, NotMathsError, is_readable
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """One node of an expression.
-
-    Attributes:
-        op: ``num``, ``sym``, ``inf``, ``add``, ``mul``, ``div``, ``pow``, ``neg``, ``fact``, ``degree``,
-            ``sum``, ``prod``, or the name of a function.
-        args: Operands.
-        value: The number of ``num``, the name of ``sym``, the bound variable of ``sum`` and ``prod``.
-    """
-
-    op: str
-    args: tuple[Node, ...] = ()
-    value: Fraction | str | None = None
-
-
-FUNCTIONS = frozenset(
-    "sqrt cbrt sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan sinh cosh tanh ln log"
-    " lg exp abs floor ceil gcd lcm max min".split()
+from rlvr_plugin_math_sympy.lexicon import (
+    COMMAND,
+    DERIVATIVE,
+    DIVIDE,
+    FUNCTIONS,
+    GREEK,
+    MAX_LETTER_RUN,
+    MIXED_PLAIN,
+    MIXED_TAIL,
+    MULTIPLY,
+    NUMBER,
+    POWERED,
+    PYTHON_LITERAL,
+    RENAMED,
+    SPACES,
+    SUBSCRIPT,
+    WORDS,
+    Node,
 )
-_POWERED = frozenset("sin cos tan cot sec csc sinh cosh tanh ln log lg".split())
-_RENAMED = {"arcsin": "asin", "arccos": "acos", "arctan": "atan", "arccot": "acot"}
-_GREEK = frozenset(
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma"
-    " tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Sigma Phi Psi Omega ell hbar".split()
-)
-_WORDS = sorted(FUNCTIONS | _GREEK | {"pi", "infinity"}, key=len, reverse=True)
-_MAX_LETTER_RUN = 3
-
-_NUMBER = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(?:[eE]([+-]?\d{1,4})(?![\d.]))?")
-_COMMAND = re.compile(r"\\([A-Za-z]+)")
-_SUBSCRIPT = re.compile(r"\s*_\s*(?:\{([A-Za-z0-9,+\- ]{1,20})\}|([A-Za-z0-9]))")
-_MIXED_TAIL = re.compile(r"\s*\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))(?!\s*[\^!])")
-_MIXED_PLAIN = re.compile(r"\s+(\d+)\s*/\s*(\d+)(?![\d.^!])")
-_MULTIPLY = re.compile(r"\s*(?:\*(?!\*)|\\(?:cdot|times|ast)(?![A-Za-z]))")
-_DIVIDE = re.compile(r"\s*(?:/|\\div(?![A-Za-z]))")
-_SPACES = re.compile(r"\s*")
 
 _ADD, _MUL, _PREFIX, _POW = 10, 20, 25, 40
 
@@ -81,7 +60,7 @@ class _Parser:
     # -- reading ---------------------------------------------------------------------------------
 
     def skip(self) -> None:
-        match = _SPACES.match(self.text, self.position)
+        match = SPACES.match(self.text, self.position)
         self.position = match.end() if match else self.position
 
     def peek(self) -> str:
@@ -166,9 +145,9 @@ class _Parser:
     def product(self, left: Node, binding: int) -> Node | None:
         if binding >= _MUL:
             return None
-        if self.take(_MULTIPLY):
+        if self.take(MULTIPLY):
             right = self.expression(_MUL)
-        elif self.take(_DIVIDE):
+        elif self.take(DIVIDE):
             return self.node("div", left, self.expression(_MUL))
         elif self.starts_atom():
             if self.peek().isdigit() and left.op in ("num", "div"):
@@ -184,9 +163,9 @@ class _Parser:
         if following == "|":
             return self.bars == 0
         if following == "\\":
-            match = _COMMAND.match(self.text, self.position)
+            match = COMMAND.match(self.text, self.position)
             return match is not None and match[1] not in ("rfloor", "rceil", "rangle", "pm", "mp")
-        return following.isalnum() or following in ("(", "{", "[", ".") and following != ""
+        return following.isalnum() or (following in ("(", "{", "[", ".") and following != "")
 
     # -- atoms -----------------------------------------------------------------------------------
 
@@ -228,14 +207,16 @@ class _Parser:
         return self.node("abs", node)
 
     def number(self) -> Node:
-        match = self.take(_NUMBER)
+        if PYTHON_LITERAL.match(self.text, self.position):
+            raise NotMathsError("a programming literal")
+        match = self.take(NUMBER)
         if match is None:
             raise NotMathsError("a lone point")
         value = Fraction(match[1] if match[1] != "." else "0")
         if match[2]:
             value *= Fraction(10) ** int(match[2])
         elif match[1].isdigit():
-            tail = self.take(_MIXED_TAIL) or self.take(_MIXED_PLAIN)
+            tail = self.take(MIXED_TAIL) or self.take(MIXED_PLAIN)
             if tail is not None:
                 value += self.proper_fraction([int(part) for part in tail.groups() if part])
         return self.node("num", value=value)
@@ -248,19 +229,19 @@ class _Parser:
         return Fraction(above, below)
 
     def name(self) -> Node:
-        for word in _WORDS:
+        for word in WORDS:
             if self.text.startswith(word, self.position):
                 self.position += len(word)
                 return self.named(word)
         run = re.match(r"[A-Za-z]+", self.text[self.position :])
-        if run is not None and _letters_before_word(run[0]) > _MAX_LETTER_RUN:
+        if run is not None and _letters_before_word(run[0]) > MAX_LETTER_RUN:
             raise NotMathsError("a word, not a product of symbols")
         letter = self.text[self.position]
         self.position += 1
         return self.symbol(letter)
 
     def symbol(self, name: str) -> Node:
-        subscript = self.take(_SUBSCRIPT)
+        subscript = self.take(SUBSCRIPT)
         if subscript is not None:
             name += "_" + (subscript[1] or subscript[2]).replace(" ", "")
         while self.text[self.position : self.position + 1] == "'":
@@ -280,11 +261,13 @@ class _Parser:
     # -- commands and functions ------------------------------------------------------------------
 
     def command(self) -> Node:
-        match = self.take(_COMMAND)
+        match = self.take(COMMAND)
         if match is None:
             raise NotMathsError("an unknown command")
         name = match[1]
         if name == "frac":
+            if DERIVATIVE.match(self.text, self.position):
+                raise NotMathsError("a derivative")
             return self.node("div", self.argument(), self.argument())
         if name == "binom":
             return self.node("binom", self.argument(), self.argument())
@@ -295,7 +278,7 @@ class _Parser:
             if self.take(re.compile(rf"\s*\\r{name[1:]}(?![A-Za-z])")) is None:
                 raise NotMathsError("an open floor or ceiling")
             return self.node(name[1:], inner)
-        if name in FUNCTIONS or name in _GREEK or name in ("pi", "infty"):
+        if name in FUNCTIONS or name in GREEK or name in ("pi", "infty"):
             return self.named(name)
         raise NotMathsError(f"command {name}")
 
@@ -326,7 +309,7 @@ class _Parser:
         return self.node(name, low, high, body, value=match[1])
 
     def function(self, name: str) -> Node:
-        name = _RENAMED.get(name, name)
+        name = RENAMED.get(name, name)
         if name == "sqrt":
             return self.root()
         base = None
@@ -334,7 +317,7 @@ class _Parser:
         if name == "log" and self.peek() == "_":
             self.position += 1
             base = self.argument()
-        if name in _POWERED and self.peek() == "^":
+        if name in POWERED and self.peek() == "^":
             self.position += 1
             power = self.expression(_POW)
         if power is not None and power.op == "neg" and name in ("sin", "cos", "tan"):
@@ -371,7 +354,7 @@ class _Parser:
         return args
 
     def bare_argument(self) -> Node:
-        """Read the argument of ``\\sin 2x \\cos x``: factors up to the next function or bracket."""
+        """Read the argument of ``sin 2x cos x``: factors up to the next function or bracket."""
         if self.peek() in ("-", "+"):
             return self.prefix()
         argument = self.expression(_PREFIX + 1)
@@ -386,6 +369,6 @@ class _Parser:
 def _letters_before_word(run: str) -> int:
     """Return how many single letters stand before the first known word in `run`."""
     for index in range(len(run)):
-        if any(run.startswith(word, index) for word in _WORDS):
+        if any(run.startswith(word, index) for word in WORDS):
             return index
     return len(run)

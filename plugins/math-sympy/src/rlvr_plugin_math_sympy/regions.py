@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
 from rlvr_plugin_math_sympy.leaves import Ladder
-from rlvr_plugin_math_sympy.structure import Group, Interval, Labelled, Leaf, Region, Shape
+from rlvr_plugin_math_sympy.shapes import Group, Interval, Labelled, Leaf, Region, Shape
 
 Same = Callable[[Shape, Shape, Ladder], bool]
 MAX_PARTS = 12
@@ -40,7 +40,11 @@ def same_region(answer: Shape, gold: Shape, ladder: Ladder, same: Same) -> bool:
         return False
     if isinstance(first, Interval) and isinstance(second, Interval):
         return _same_interval(first, second, ladder, same)
-    if isinstance(first, Region) and isinstance(second, Region) and _same_parts(first, second, ladder, same):
+    if (
+        isinstance(first, Region)
+        and isinstance(second, Region)
+        and _same_parts(first, second, ladder, same)
+    ):
         return True
     return _same_sets(first, second, ladder)
 

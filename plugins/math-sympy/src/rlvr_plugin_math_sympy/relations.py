@@ -6,15 +6,8 @@ from collections.abc import Callable
 
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
 from rlvr_plugin_math_sympy.leaves import Ladder
-from rlvr_plugin_math_sympy.structure import (
-    Equation,
-    Group,
-    Inequality,
-    Labelled,
-    Shape,
-    has_variables,
-    is_variable,
-)
+from rlvr_plugin_math_sympy.shapes import Equation, Group, Inequality, Labelled, Shape
+from rlvr_plugin_math_sympy.structure import has_variables, is_variable
 
 Same = Callable[[Shape, Shape, Ladder], bool]
 
@@ -24,14 +17,17 @@ def same_labelled(answer: Shape, gold: Shape, ladder: Ladder, same: Same) -> boo
     if isinstance(answer, Labelled) and isinstance(gold, Labelled):
         return _both_labelled(answer, gold, ladder, same)
     labelled, other = (answer, gold) if isinstance(answer, Labelled) else (gold, answer)
-    assert isinstance(labelled, Labelled)
+    if not isinstance(labelled, Labelled):
+        return False
     if isinstance(other, Equation):
         if not has_variables(labelled.right):
             return False
         return same_equation((labelled.label, labelled.right), (other.left, other.right), ladder)
     unzipped = _unzipped(labelled, other)
     if unzipped is not None:
-        return same(unzipped, other, ladder) if labelled is answer else same(other, unzipped, ladder)
+        return (
+            same(unzipped, other, ladder) if labelled is answer else same(other, unzipped, ladder)
+        )
     if labelled is answer:
         return same(labelled.value, gold, ladder)
     return same(answer, labelled.value, ladder)

@@ -56,14 +56,16 @@ def split_connectors(text: str) -> tuple[list[str], str]:
         pieces.append(text[start : match.start()])
         start = match.end()
         name = (match[1] or match[2] or match[3] or "").lower()
-        word = {"或": "or", "或者": "or", "和": "and", "以及": "and", "及": "and"}.get(name, name) or word
+        word = {"或": "or", "或者": "or", "和": "and", "以及": "and", "及": "and"}.get(
+            name, name
+        ) or word
         word = "or" if "lor" in match[0] or "vee" in match[0] else word
     pieces.append(text[start:])
     return [piece for piece in pieces if piece.strip(" ,")], word
 
 
 def _open_positions(text: str) -> set[int]:
-    """Return top-level positions, where braces that belong to ``\\text{...}`` do not count."""
+    """Return top-level positions, where the braces of a text command do not count."""
     flat = re.sub(r"\\text\{([^{}]*)\}", lambda m: "\\text." + m[1] + ".", text)
     return set(top_level(flat))
 
@@ -114,8 +116,10 @@ def split_relations(text: str) -> tuple[list[str], list[str]]:
 
 
 def enclosed(text: str, opening: str, closing: str) -> str | None:
-    """Return what stands between `opening` and `closing` when they are one pair around all of it."""
-    if not (text.startswith(opening) and text.endswith(closing)) or len(text) < len(opening + closing):
+    """Return what `opening` and `closing` hold when they are one pair around all of it."""
+    if not (text.startswith(opening) and text.endswith(closing)) or len(text) < len(
+        opening + closing
+    ):
         return None
     inner = text[len(opening) : len(text) - len(closing)]
     depth = 0

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
 
 from rlvr_plugin_math_sympy.exact import exact_value
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
 from rlvr_plugin_math_sympy.plain import parse
+from rlvr_plugin_math_sympy.shapes import (
+    EMPTY,
+    REALS,
+    Based,
+    Equation,
+    Group,
+    Inequality,
+    Interval,
+    Labelled,
+    Leaf,
+    Matrix,
+    Ratio,
+    Region,
+    Shape,
+)
 from rlvr_plugin_math_sympy.splitting import (
     enclosed,
     split_connectors,
@@ -20,118 +33,49 @@ from rlvr_plugin_math_sympy.splitting import (
 MAX_ITEMS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A value without structure: a number, an expression, a word."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Several values. Lists and sets are free in order, tuples and brackets are not."""
-
-    kind: Literal["list", "set", "tuple", "bracket"]
-    items: tuple[Shape, ...]
-    joined_by: str = ""
-    """``and`` or ``or`` when words join the items of a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An interval of real numbers; infinite ends are leaves too."""
-
-    low: Shape
-    high: Shape
-    low_closed: bool
-    high_closed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A union, intersection or difference of intervals and finite sets."""
-
-    operation: Literal["union", "intersection", "difference"]
-    items: tuple[Shape, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """A value with a name in front: ``x = 5``, ``f(x) = x^2``, ``area = 7``, ``x in [0, 1]``."""
-
-    label: str
-    value: Shape
-    right: str
-    """Text of the right-hand side, to compare the whole as an equation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Equation:
-    """An equation that gives no single variable."""
-
-    left: str
-    right: str
-
-
-@dataclass(frozen=True, slots=True)
-class Inequality:
-    """An inequality that is not a solved one in one variable; ``<`` or ``<=``, smaller side first."""
-
-    smaller: str
-    larger: str
-    strict: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A matrix; the style of its brackets is decoration."""
-
-    rows: tuple[tuple[str, ...], ...]
-    factor: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """``a : b`` or ``a : b : c``; ``clock`` when it looks like a time of day."""
-
-    parts: tuple[str, ...]
-    clock: bool
-    suffix: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Based:
-    """Digits with a base."""
-
-    digits: str
-    base: int
-
-
-Shape = Leaf | Group | Interval | Region | Labelled | Equation | Inequality | Matrix | Ratio | Based
-
-EMPTY = Group("set", ())
-REALS = Interval(Leaf("-\\infty"), Leaf("\\infty"), False, False)
-
 _MATRIX = re.compile(
     r"(?P<factor>[^{}]*?|-?\\frac\{\w+\}\{\w+\})\\begin\{(?P<kind>[pbB]?matrix|smallmatrix|array)\}"
     r"(?:\{[lcr| ]*\})?(?P<body>.*)\\end\{(?P=kind)\}[)\]]?",
     re.S,
 )
 _BASED = re.compile(
-    r"[(]?(?:\\text\{)?(?P<digits>[0-9A-Fa-f]+)\}?[)]?\s*(?:_\s*(?:\{\s*(?:\\text\{)?\s*(?P<braced>\w+)\s*\}?\s*\}"
+    r"[(]?(?:\\text\{)?(?P<digits>[0-9A-Fa-f]+)\}?[)]?\s*"
+    r"(?:_\s*(?:\{\s*(?:\\text\{)?\s*(?P<braced>\w+)\s*\}?\s*\}"
     r"|(?P<bare>\d+))|\s*(?:\\text\{\s*)?\(?\s*(?:in )?base[ -](?P<words>\w+)\s*\)?\s*\}?)"
 )
 _BASE_NAMES = {
     name: base
     for base, name in enumerate(
-        "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split(), 2
+        [
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+        ],
+        2,
     )
 }
-_CLOCK = re.compile(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:\\text\{)?\s*([AaPp]\.?\s?[Mm]\.?)?\s*\}?")
+_CLOCK = re.compile(
+    r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:\\text\{)?\s*([AaPp]\.?\s?[Mm]\.?)?\s*\}?"
+)
 _VARIABLE = re.compile(r"\\?[A-Za-z]+'*(?:_(?:\{\w+\}|\w))?")
 _LETTER = re.compile(r"(?:[A-Za-z]|\\(?!infty|pi|frac|sqrt|text)[A-Za-z]+)'*(?:_(?:\{\w+\}|\w))?")
 _HEAD = re.compile(r"[A-Za-z]{1,3}'*(?:_\w)?(?:\^\{-1\})?\s*\(\s*[A-Za-z\\][A-Za-z, ]*\)")
-_WORDS = re.compile(r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)")
+_WORDS = re.compile(
+    r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+"
+    r"|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)"
+)
 _SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
 _ONE_NUMBER = re.compile(r"[-+$€£¥ ]*\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,]*")
 _PM = re.compile(r"\\pm(?![A-Za-z])|\\mp(?![A-Za-z])|\+/-|\+-")
@@ -176,12 +120,19 @@ def _simple(text: str) -> Shape | None:
         return Leaf(text)
     if text in ("\\emptyset", "\\{\\}", "\\{ \\}", "\\phi", "{}"):
         return EMPTY
-    if text in ("\\mathbb{R}", "(-\\infty,\\infty)", "\\text{all real numbers}", "all real numbers"):
+    if text in (
+        "\\mathbb{R}",
+        "(-\\infty,\\infty)",
+        "\\text{all real numbers}",
+        "all real numbers",
+    ):
         return REALS
     based = _BASED.fullmatch(text)
     if based is not None:
         name = based["braced"] or based["bare"] or based["words"]
-        base = int(name) if name.isdigit() and len(name) < 4 else _BASE_NAMES.get(name.casefold(), 0)
+        base = (
+            int(name) if name.isdigit() and len(name) < 4 else _BASE_NAMES.get(name.casefold(), 0)
+        )
         if 2 <= base <= 36:
             return Based(based["digits"].lstrip("0") or "0", base)
     matrix = _MATRIX.fullmatch(text.removeprefix("(").removeprefix("["))
@@ -217,7 +168,7 @@ def _region(text: str, depth: int) -> Shape | None:
         sets = [item.items for item in items if isinstance(item, Group) and item.kind == "set"]
         if operation == "union" and len(sets) == len(items):
             return Group("set", tuple(element for members in sets for element in members))
-        return Region(operation, items)  # type: ignore[arg-type]
+        return Region(operation, items)
     return None
 
 
@@ -252,8 +203,16 @@ def is_variable(label: str) -> bool:
 
 def has_variables(text: str) -> bool:
     """Return whether an expression holds a symbol other than pi, e and i."""
-    bare = re.sub(r"\\text\{[^{}]*\}|\\[A-Za-z]*(?:frac|sqrt|pi|cdot|times|infty|sin|cos|tan|ln|log)", "", text)
-    return bool(re.search(r"(?<![A-Za-z])(?![ei](?![A-Za-z]))[A-Za-z]", re.sub(r"\bsqrt\b|\bpi\b", "", bare)))
+    bare = re.sub(
+        r"\\text\{[^{}]*\}|\\[A-Za-z]*(?:frac|sqrt|pi|cdot|times|infty|sin|cos|tan|ln|log)",
+        "",
+        text,
+    )
+    return bool(
+        re.search(
+            r"(?<![A-Za-z])(?![ei](?![A-Za-z]))[A-Za-z]", re.sub(r"\bsqrt\b|\bpi\b", "", bare)
+        )
+    )
 
 
 def _equalities(sides: list[str], depth: int) -> Shape:
@@ -334,7 +293,9 @@ def _half_open(text: str, depth: int) -> Shape | None:
     if len(text) < 5 or text[0] not in "([]" or text[-1] not in ")][":
         return None
     ends = split_items(text[1:-1], thousands=False)
-    if len(ends) != 2 or text[0] + text[-1] in ("()", "[]") and enclosed(text, text[0], text[-1]) is None:
+    if len(ends) != 2 or (
+        text[0] + text[-1] in ("()", "[]") and enclosed(text, text[0], text[-1]) is None
+    ):
         return None
     low, high = (read(end, depth + 1) for end in ends)
     return Interval(low, high, text[0] == "[", text[-1] == "]")
@@ -343,7 +304,11 @@ def _half_open(text: str, depth: int) -> Shape | None:
 def _set(members: str, depth: int) -> Shape:
     for bar in ("\\mid", "|", ":"):
         head, found, condition = members.partition(bar)
-        if found and condition.strip() and re.fullmatch(r"\s*[A-Za-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*", head):
+        if (
+            found
+            and condition.strip()
+            and re.fullmatch(r"\s*[A-Za-z]\s*(?:\\in\s*\\mathbb\{R\})?\s*", head)
+        ):
             solved = read(condition, depth + 1)
             return solved if not isinstance(solved, Leaf) else Leaf(members)
     if not members.strip():

@@ -1,8 +1,9 @@
-"""The last rung: sympy objects, compared by structure and by high-precision values at fixed points."""
+"""The last rung: sympy objects, compared by structure and by values at fixed points."""
 
 from __future__ import annotations
 
 import math
+import re
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -17,13 +18,15 @@ from rlvr_plugin_math_sympy.guards import (
     TooCostlyError,
 )
 from rlvr_plugin_math_sympy.latex import latex_to_sympy
-from rlvr_plugin_math_sympy.plain import Node, parse
+from rlvr_plugin_math_sympy.lexicon import Node
+from rlvr_plugin_math_sympy.plain import parse
 
 DIGITS = 50
 AGREEING_DIGITS = 35
 POINTS = 6
 MIN_POINTS = 3
 MAX_SYMBOLS = 12
+MAX_SUMMED_DEGREE = 8
 
 
 def to_sympy(text: str) -> Any:
@@ -71,7 +74,7 @@ def _magnitude(node: Node) -> float:
 
 
 def _exponent_weight(node: Node) -> float:
-    """Return the largest product of exponents on a path from the root: sympy multiplies them out."""
+    """Return the largest product of nested exponents: sympy multiplies them out."""
     weight = 1.0
     if node.op == "pow":
         exponent = exact_value(node.args[1])
@@ -91,7 +94,7 @@ def _build(node: Node) -> Any:
     if node.op == "inf":
         return sympy.oo
     if node.op in ("sum", "prod"):
-        return sympy.Symbol(f"opaque {_serial(node)}", real=True)
+        return _ranged(node)
     return _apply(node.op, [_build(argument) for argument in node.args])
 
 
@@ -102,9 +105,35 @@ def _symbol(name: str) -> Any:
     return constant if constant is not None else sympy.Symbol(name, real=True)
 
 
-def _serial(node: Node) -> str:
-    inner = " ".join(_serial(argument) for argument in node.args)
-    return f"({node.op} {node.value} {inner})"
+def _ranged(node: Node) -> Any:
+    """Return the closed form of a sum of a polynomial; any other sum is one opaque symbol."""
+    import sympy
+
+    low, high, body = (_build(argument) for argument in node.args)
+    index = _symbol(str(node.value))
+    indexed = any(_subscript_holds(symbol.name, str(node.value)) for symbol in body.free_symbols)
+    closed = node.op == "sum" and index.is_Symbol and not indexed and body.is_polynomial(index)
+    if closed and low.is_finite is not False and high.is_finite is not False:
+        terms = sympy.Poly(body, index)
+        if terms.degree() <= MAX_SUMMED_DEGREE and len(terms.free_symbols_in_domain) <= 2:
+            return sympy.summation(terms.as_expr(), (index, low, high))
+    return sympy.Symbol(f"opaque {_serial(node, {})}", real=True)
+
+
+def _subscript_holds(name: str, variable: str) -> bool:
+    return variable in re.findall(r"[A-Za-z]", name.partition("_")[2])
+
+
+def _serial(node: Node, bound: dict[str, str]) -> str:
+    """Return a name for `node` in which bound variables go by number, not by letter."""
+    if node.op in ("sum", "prod"):
+        bound = {**bound, str(node.value): f"#{len(bound)}"}
+        head = node.op
+    else:
+        stem, _, subscript = str(node.value).partition("_")
+        renamed = re.sub(r"[A-Za-z]", lambda match: bound.get(match[0], match[0]), subscript)
+        head = f"{node.op} {bound.get(stem, stem)} {renamed}"
+    return f"({head} {' '.join(_serial(argument, bound) for argument in node.args)})"
 
 
 def _apply(op: str, args: list[Any]) -> Any:
@@ -218,7 +247,14 @@ def _value(expression: Any, places: dict[Any, Any]) -> Any:
 
     try:
         value = expression.evalf(DIGITS, subs=places, maxn=120)
-    except (ArithmeticError, ValueError, TypeError, AttributeError, NotImplementedError, RecursionError):
+    except (
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        NotImplementedError,
+        RecursionError,
+    ):
         return None
     if not isinstance(value, sympy.Expr) or not value.is_number:
         return None

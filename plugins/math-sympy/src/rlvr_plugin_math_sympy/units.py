@@ -38,8 +38,8 @@ gbp £ 英镑
 cny ¥ yuan rmb 元 块 块钱 人民币
 inr ₹ rupee rs
 cent cents ¢ 美分
-mph milesperhour
-kmh kph
+mi/h mph
+km/h kmh kph
 Hz hertz
 N newton
 J joule
@@ -66,15 +66,80 @@ _MULTIPLIERS = {
     "dozen": 12, "万": 10**4, "亿": 10**8,
 }  # fmt: skip
 _NOT_UNITS = frozenset(
-    "or and not is are plus minus times over divided by to if then than between from more less mod"
-    " factorial squared_ infinity pi half halves third thirds quarter quarters fifth fifths tenth"
-    " tenths hundredths percent sqrt root sin cos tan log ln exp point negative positive but e i x y"
-    " z n maybe either neither possibly approximately about around unless without".split()
+    [
+        "or",
+        "and",
+        "not",
+        "is",
+        "are",
+        "plus",
+        "minus",
+        "times",
+        "over",
+        "divided",
+        "by",
+        "to",
+        "if",
+        "then",
+        "than",
+        "between",
+        "from",
+        "more",
+        "less",
+        "mod",
+        "factorial",
+        "squared_",
+        "infinity",
+        "pi",
+        "half",
+        "halves",
+        "third",
+        "thirds",
+        "quarter",
+        "quarters",
+        "fifth",
+        "fifths",
+        "tenth",
+        "tenths",
+        "hundredths",
+        "percent",
+        "sqrt",
+        "root",
+        "sin",
+        "cos",
+        "tan",
+        "log",
+        "ln",
+        "exp",
+        "point",
+        "negative",
+        "positive",
+        "but",
+        "e",
+        "i",
+        "x",
+        "y",
+        "z",
+        "n",
+        "maybe",
+        "either",
+        "neither",
+        "possibly",
+        "approximately",
+        "about",
+        "around",
+        "unless",
+        "without",
+    ]
 )
 _PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "立方": "^3"}
 
 _EXPONENT = r"(?:\s*\^\s*\{?(?P<exp>-?\d)\}?)?"
-_TEXT_UNIT = re.compile(r"\s*\\text\{\s*(?P<unit>[A-Za-z\u4e00-\u9fffµ°./ $%'-]{1,60}?(?:\^\{?\d\}?)?)\s*\}" + _EXPONENT + r"\s*$")
+_TEXT_UNIT = re.compile(
+    r"\s*\\text\{\s*(?P<unit>[A-Za-z\u4e00-\u9fffµ°./ $%'-]{1,60}?(?:\^\{?\d\}?)?)\s*\}"
+    + _EXPONENT
+    + r"\s*$"
+)
 _WORD_UNIT = re.compile(r"(?P<unit>[A-Za-z°][A-Za-z°./ -]{0,60}?)" + _EXPONENT + r"\s*$")
 _HAN_UNIT = re.compile(r"\s*\(?(?P<unit>[\u4e00-\u9fff]{1,8})\)?\s*$")
 _SYMBOL_UNIT = re.compile(r"\s*(?P<unit>°(?:\s*[CF])?|[$€£¥₹¢])\s*$")
@@ -95,7 +160,7 @@ def split_unit(text: str, *, bare_letters: bool) -> Measured:
 
     Args:
         text: A tidied answer that is not a list, a tuple or a relation.
-        bare_letters: Whether one spaced letter after a number (``5 m``) may be a unit, not a symbol.
+        bare_letters: Whether a spaced letter after a number (``5 m``) may be a unit.
     """
     for leading in (_LEADING, _LEADING_CODE):
         match = leading.match(text)
@@ -103,7 +168,14 @@ def split_unit(text: str, *, bare_letters: bool) -> Measured:
             sign = match.groupdict().get("sign") or ""
             rest = split_unit(sign + text[match.end() :], bare_letters=False)
             name = canonical_unit(match["unit"].removeprefix("US").rstrip("."))
-            known = {"USD": "usd", "EUR": "eur", "GBP": "gbp", "RMB": "cny", "CNY": "cny", "Rs": "inr"}
+            known = {
+                "USD": "usd",
+                "EUR": "eur",
+                "GBP": "gbp",
+                "RMB": "cny",
+                "CNY": "cny",
+                "Rs": "inr",
+            }
             name = known.get(match["unit"].rstrip("."), name)
             return Measured(rest.value, name if rest.unit in ("", name) else f"{name} {rest.unit}")
     if text.endswith("°") and re.search(r"\\?(?:sin|cos|tan|cot|sec|csc)", text):
@@ -146,7 +218,9 @@ def _split_words(text: str, *, bare_letters: bool) -> Measured:
         return Measured(text, "")
     unit = match["unit"].strip()
     letters = re.sub(r"[^A-Za-z°]", "", unit)
-    if not letters or re.fullmatch(r"[A-Za-z](?:[ /]?[A-Za-z])?", unit) and not _symbol_pair(unit):
+    if not letters or (
+        re.fullmatch(r"[A-Za-z](?:[ /]?[A-Za-z])?", unit) and not _symbol_pair(unit)
+    ):
         spaced = text[:start].endswith(" ")
         if not (bare_letters and spaced and unit in _CANONICAL):
             return Measured(text, "")

@@ -114,5 +114,5 @@ def _is_usable(tidied_gold: str) -> bool:
 
 
 def _printable(text: str) -> str:
-    """Return `text` without lone surrogates and control characters, so that it is valid JSON text."""
+    """Return `text` without lone surrogates and control characters: valid JSON text."""
     return "".join(c if c.isprintable() else " " for c in text[: SHOWN_CHARACTERS * 2])
