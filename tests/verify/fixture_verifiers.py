@@ -37,6 +37,13 @@ class Truth(Strict):
     answer: str = "yes"
 
 
+def note(log: str | None, row: VerifyRow) -> None:
+    """Write down that a row was begun, and where."""
+    if log:
+        with open(log, "a") as file:
+            file.write(f"{row.id} {os.getpid()}\n")
+
+
 class Plain(RowVerifier):
     """Passes a completion that is the answer."""
 
@@ -64,9 +71,7 @@ class Tricky(RowVerifier):
 
     def verify_row(self, row: VerifyRow) -> Verdict:
         action, _, argument = row.completion.partition(" ")
-        if self.config.log:
-            with open(self.config.log, "a") as log:
-                log.write(f"{row.id} {os.getpid()}\n")
+        note(self.config.log, row)
         method = getattr(self, f"do_{action}", None)
         return method(argument) if method else self.judge(float(row.completion == "yes"))
 
@@ -115,7 +120,8 @@ class Tricky(RowVerifier):
         raise EnvironmentFault("RLVR-E101", "the judge does not answer")
 
     def do_memory(self, argument: str) -> Verdict:
-        return self.judge(float(len(bytearray(1 << 46)) > 0))
+        size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+        return self.judge(float(len(bytearray(size)) > 0))
 
     def do_none(self, argument: str) -> Verdict:
         return None  # type: ignore[return-value]
@@ -184,8 +190,12 @@ class Patient(RowVerifier):
     running = 0
     lock = threading.Lock()
 
+    class Config(Strict):
+        log: str | None = None
+
     def verify_row(self, row: VerifyRow) -> Verdict:
         cls = type(self)
+        note(self.config.log, row)
         with cls.lock:
             cls.running += 1
         try:

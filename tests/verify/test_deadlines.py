@@ -38,7 +38,7 @@ def test_a_hung_row_says_where_it_hangs(judge):
 
 def test_the_second_try_is_alone_in_a_fresh_worker(judge, tmp_path):
     log = tmp_path / "log"
-    judge("Tricky", ["yes"] * 4 + ["sleep"], timeout_s=0.3, config={"log": str(log)})
+    judge("Tricky", ["yes"] * 4 + ["sleep"] + ["yes"] * 9, timeout_s=0.3, config={"log": str(log)})
     lines = [line.split() for line in log.read_text().splitlines()]
     first, second = (pid for row, pid in lines if row == "r4")
     assert first != second
@@ -65,8 +65,10 @@ def test_the_entry_of_a_verifier_overrides_the_stack(judge):
     assert hung.failure is FailureCategory.RESOURCE_LIMIT
 
 
-def test_time_in_the_queue_does_not_count(judge):
-    verdicts = judge("Tricky", ["sleep 0.25"] * 8, timeout_s=0.8)
+def test_time_in_the_queue_does_not_count(make_engine):
+    with make_engine("Tricky", timeout_s=0.8) as engine:
+        verdicts = engine.judge("tricky", rows(["sleep 0.25"] * 8))
+        assert engine.health()["tricky"].timeouts == 0
     assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 8
 
 
@@ -84,8 +86,17 @@ def test_a_batch_that_announces_is_blamed_at_once(make_engine):
     assert verdicts[0].diagnostics["size"] == 2, "the others went on together"
 
 
-def test_a_hung_io_row_costs_the_rows_beside_it_nothing(judge):
-    completions = ["sleep 300"] + ["sleep 0.3"] * 12
-    hung, *others = judge("Patient", completions, timeout_s=0.6, entry_options={"concurrency": 4})
+def test_a_hung_io_row_costs_the_rows_beside_it_nothing(judge, tmp_path):
+    log = tmp_path / "log"
+    hung, *others = judge(
+        "Patient",
+        ["sleep 300"] + ["sleep 0.4"] * 12,
+        timeout_s=0.6,
+        entry_options={"concurrency": 4},
+        config={"log": str(log)},
+    )
+    begun = starts(log)
+    assert begun.pop("r0") == 2
+    assert set(begun.values()) == {1}
     assert hung.failure is FailureCategory.VERIFIER_TIMEOUT
     assert {verdict.status for verdict in others} == {Status.PASSED}
