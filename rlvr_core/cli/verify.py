@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -136,11 +136,13 @@ def _print_table(lines: Sequence[Mapping[str, Any]]) -> None:
     table = Table(box=SIMPLE_HEAD)
     names = ["id", "status", "score", *(["expected"] if has_expected else []), "failure", "stage"]
     for name in names:
-        table.add_column(name, justify="right" if name in ("score", "expected") else "left")
+        justify: Literal["left", "right"] = "right" if name in ("score", "expected") else "left"
+        table.add_column(name, justify=justify, no_wrap=True)
     table.add_column("diagnostics", overflow="fold")
     for line in lines:
         cells = [_cell(line.get(name)) for name in names]
-        diagnostics = _json_text(line["diagnostics"]) if line["diagnostics"] else ""
+        shown = [f"{key}: {value}" for key, value in line["diagnostics"].items()]
+        diagnostics = " ".join("; ".join(shown).split())
         style = "" if _agrees(line) else "bold red"
         table.add_row(*(Text(cell) for cell in cells), Text(_cut(diagnostics)), style=style)
     Console().print(table)
