@@ -79,9 +79,11 @@ def test_code_in_an_answer_is_never_run(judge, code, tmp_path):
 PIECES = st.sampled_from(
     [r"\frac{", r"\sqrt{", r"\sqrt[", "^{", "_{", "{", "}", "(", ")", "[", "]", r"\{", r"\}", "x",
      "y", "e", "i", "2", "9", "99999", "0.333", "1e5", "!", "+", "-", "*", "/", r"\cdot ", "=", "<",
-     r"\in ", r"\cup ", r"\sin ", r"\log_", r"\binom{", r"\sum_{k=1}^{", r"\int_0^1", r"\lim_{x\to 0}",
+     r"\in ", r"\cup ", r"\sin ", r"\log_", r"\binom{", r"\sum_{k=1}^{", r"\int_0^1",
+     r"\lim_{x\to 0}",
      r"\begin{pmatrix}", r"\end{pmatrix}", r"\\", "&", ",", ":", " ", r"\text{", "or", r"\pm",
-     r"\infty", "|", "%", "$", "°", "^9", r"\left", "\x00", "\ud800", "，", "或", "万", "百分之", "½",
+     r"\infty", "|", "%", "$", "°", "^9", r"\left", "\x00", "\ud800", "，", "或", "万", "百分之",
+     "½",
      "√", r"\boxed{", "</think>", r"\frac", "e^", "**", "gcd("]
 )  # fmt: skip
 POWER_TOWER = (

@@ -153,18 +153,29 @@ def _inner(content: str) -> str:
     return content
 
 
-_ADVERB = r"(?:\s*(?:then|thus|therefore|simply|just|exactly|clearly|now|definitely|certainly))?"
+_ADVERB = (
+    r"(?:\s*\b(?:then|thus|therefore|hence|indeed|simply|just|exactly|clearly|now|definitely"
+    r"|certainly|approximately|about|roughly)\b)?"
+)
 _ENGLISH = (
-    r"\b(?:final\s+)?answers?\**\s*(?:\([^()\n]{1,20}\))?\s*"
+    r"\b(?:final\s+)?answers?\**\s*(?:\([^()\n]{1,20}\)\s*)?"
+    r"(?:to\s+(?:the|this)\s+(?:question|problem|exercise)\s*)?"
     r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])"
-    + _ADVERB +
-    r"\s*\**\s*[:：]?|\**\s*[:：])"
+    + _ADVERB + r"\s*\**\s*[:：]?|\**\s*[:：])"
 )  # fmt: skip
+_HEADING = r"^[ \t]*[#*]+[ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer[ \t]*\**[ \t]*$"
 _CHINESE = (
     r"答案\**\s*(?:应该是|应该为|应当是|应是|应为|就是|是|为|等于|选)\s*[:：]?|答案\**\s*[:：]"
     r"|(?:故选|因此选|所以选|应选|本题选|选择|选项?为|(?<!不)选)\s*[:：]?\s*(?=[A-H\uff21-\uff28(（])"
 )
-_MARKER = re.compile(rf"(?P<gsm>####)|<answer>|(?:{_ENGLISH})|(?:{_CHINESE})", re.I)
+_MARKER = re.compile(
+    rf"(?P<gsm>####)|<answer>|(?:{_ENGLISH})|(?:{_HEADING})|(?:{_CHINESE})", re.I | re.M
+)
+_NO_CLAIM = re.compile(
+    r"(?:in)?correct|right|wrong|(?:un)?clear|helpful|unknown|verified|valid|reasonable|obvious"
+    r"|complete|final|as follows|below|above|given|found|needed|required",
+    re.I,
+)
 _NEGATION = re.compile(
     r"\**\s*(?:(?:definitely|certainly|probably|clearly|surely|obviously)\s+)?"
     r"(?:not\b|never\b|neither\b|anything but\b|不|并非|非(?!负))",
@@ -205,7 +216,7 @@ def _last_claim(text: str) -> tuple[str | None, bool]:
             negated = True
             continue
         claim = _claim_text(rest, whole_line=match["gsm"] is not None)
-        if claim:
+        if claim and not _NO_CLAIM.fullmatch(claim):
             return claim, negated
     return None, negated
 

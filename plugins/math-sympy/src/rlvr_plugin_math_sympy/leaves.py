@@ -135,10 +135,19 @@ def _same_expression(answer: str, gold: str, ladder: Ladder) -> bool:
     try:
         return _same_symbolically(answer, gold, first, second, ladder)
     except NotMathsError:
-        ladder.unreadable.append(answer)
+        if not _is_expression(answer):
+            ladder.unreadable.append(answer)
         return False
     except (TooCostlyError, RecursionError, OverflowError, MemoryError):
         return False
+
+
+def _is_expression(text: str) -> bool:
+    try:
+        parse(text)
+    except NotMathsError:
+        return False
+    return True
 
 
 def _number(text: str) -> Number | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
 from rlvr_plugin_math_sympy.leaves import Ladder
-from rlvr_plugin_math_sympy.shapes import Group, Interval, Labelled, Leaf, Region, Shape
+from rlvr_plugin_math_sympy.shapes import Group, Interval, Labelled, Leaf, Operation, Region, Shape
 
 Same = Callable[[Shape, Shape, Ladder], bool]
 MAX_PARTS = 12
@@ -29,8 +29,8 @@ def as_region(shape: Shape) -> Shape | None:
     parts = [as_region(item) for item in shape.items]
     if not all(isinstance(part, (Interval, Region)) for part in parts) or len(parts) < 2:
         return None
-    operation = "intersection" if shape.joined_by == "and" else "union"
-    return Region(operation, tuple(part for part in parts if part is not None))  # type: ignore[arg-type]
+    operation: Operation = "intersection" if shape.joined_by == "and" else "union"
+    return Region(operation, tuple(part for part in parts if part is not None))
 
 
 def same_region(answer: Shape, gold: Shape, ladder: Ladder, same: Same) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Operation = Literal["union", "intersection", "difference"]
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -37,7 +39,7 @@ class Interval:
 class Region:
     """A union, intersection or difference of intervals and finite sets."""
 
-    operation: Literal["union", "intersection", "difference"]
+    operation: Operation
     items: tuple[Shape, ...]
 
 

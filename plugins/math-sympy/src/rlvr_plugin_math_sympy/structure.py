@@ -18,6 +18,7 @@ from rlvr_plugin_math_sympy.shapes import (
     Labelled,
     Leaf,
     Matrix,
+    Operation,
     Ratio,
     Region,
     Shape,
@@ -78,6 +79,11 @@ _WORDS = re.compile(
 )
 _SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
 _ONE_NUMBER = re.compile(r"[-+$€£¥ ]*\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,]*")
+OPERATIONS: tuple[tuple[str, Operation], ...] = (
+    ("\\cup", "union"),
+    ("\\setminus", "difference"),
+    ("\\cap", "intersection"),
+)
 _PM = re.compile(r"\\pm(?![A-Za-z])|\\mp(?![A-Za-z])|\+/-|\+-")
 
 
@@ -154,11 +160,7 @@ def _list(parts: list[str], connector: str, depth: int) -> Shape:
 
 
 def _region(text: str, depth: int) -> Shape | None:
-    for command, operation in (
-        ("\\cup", "union"),
-        ("\\setminus", "difference"),
-        ("\\cap", "intersection"),
-    ):
+    for command, operation in OPERATIONS:
         pieces = split_top(text, command)
         if len(pieces) < 2:
             continue
