@@ -283,6 +283,7 @@ def test_verification_goes_to_the_workers_of_the_named_verifier_only() -> None:
 
     assert [verdict.status for verdict in made.verify("two", BATCH)] == ["passed"]
     assert asked == ["two"]
+    assert not Dispatcher([loaded(Judge, "one")]).has("rlvr_verify")
 
 
 def test_wrappers_of_verification_run_in_the_training_process() -> None:
@@ -389,19 +390,22 @@ def test_a_control_replaces_stage_5_and_the_gate_still_has_the_last_word() -> No
     def halve(self: Plugin, groups: Any) -> Any:
         return [[r.reward / 2 for r in one.rollouts] for one in groups]
 
+    def two_more(self: Plugin, groups: Any) -> Any:
+        return [[r.reward + 2 for r in one.rollouts] for one in groups]
+
     groups = [group(1.0, 0.0)]
     made = Dispatcher(
         [
             loaded(plugin_with("rlvr_shape_rewards", all_to(7.0)), "shaper"),
             loaded(plugin_with("rlvr_gate_rewards", halve), "gate"),
         ],
-        control=loaded(plugin_with("rlvr_shape_rewards", all_to(3.0)), "control"),
+        control=loaded(plugin_with("rlvr_shape_rewards", two_more), "control"),
     )
 
     made.shape_rewards(SESSION, groups)
     made.gate_rewards(SESSION, groups)
 
-    assert rewards_of(groups) == [[1.5, 1.5]]
+    assert rewards_of(groups) == [[1.5, 1.0]]
 
 
 def test_groups_are_kept_when_every_plugin_keeps_them() -> None:

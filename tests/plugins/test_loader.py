@@ -358,6 +358,15 @@ def test_the_first_distribution_on_the_path_hides_the_others(
     assert index.shadowed == (f"rlvr-plugin-made 0.1.0 in {old.folder}",)
 
 
+def test_a_newer_version_without_plugins_hides_an_older_one_with_them(
+    make_distribution: MakeDistribution,
+) -> None:
+    old = make_distribution(GOOD, version="0.1.0")
+    new = make_distribution(GOOD, version="0.2.0", group="something.else")
+
+    assert PluginIndex.scan([str(new.folder), str(old.folder)]).plugins == ()
+
+
 def missing(index: PluginIndex, family: Family, name: str) -> RlvrError:
     with pytest.raises(RlvrError) as caught:
         index.find(family, name, "stack.yaml:12:13: verifiers[0]")

@@ -163,6 +163,7 @@ def test_two_answers_to_one_question_are_refused_naming_both(write_stack: WriteS
     ("verifiers", "overrides", "said"),
     [
         (["shaper"], [], "none of these judges completions"),
+        (["shaper"], ["control=exact-match"], "none of these judges completions"),
         (["made", "shaper"], ["evaluate.also=[shaper]"], "'shaper' does not judge completions"),
         (["made"], ["control=exact-match"], "'exact-match' is no control"),
         (["made"], ["verifiers.made.concurrency=4"], "waits for a service, and 'made' does not"),
