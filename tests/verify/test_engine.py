@@ -39,11 +39,11 @@ def test_submitting_returns_at_once_and_work_goes_on_without_the_caller(make_eng
         began_s = time.monotonic()
         engine.submit("tricky", slow)
         engine.submit("tricky", other)
-        assert time.monotonic() - began_s < 0.2
+        assert time.monotonic() - began_s < 0.3
         assert wait_until(lambda: engine.health()["tricky"].verdicts == 2)
         began_s = time.monotonic()
         verdicts = engine.judge("tricky", [other, slow])
-        assert time.monotonic() - began_s < 0.2
+        assert time.monotonic() - began_s < 0.3
     assert [verdict.status for verdict in verdicts] == [Status.PASSED] * 2
 
 
