@@ -99,8 +99,6 @@ def train(
             run.resume(begins_at)
         if resume and accelerator.is_main_process:
             folder.rewind(run.step if begins_at else -1)
-        if run.step == 0:
-            _audit(runtime, run)
         return _run_to_its_end(run, begins_at)
 
 
@@ -151,6 +149,8 @@ def _run_to_its_end(run: Run, begins_at: Path | None) -> Outcome:
         resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
         folder.update_manifest(status="running", resumes=resumes)
     try:
+        if run.step == 0:
+            _audit(run.runtime, run)
         ending = run.train()
     except KeyboardInterrupt:
         note("interrupted")
