@@ -181,7 +181,7 @@ class Harmrlvr(Verifier):
     pass_mark = 0.5
 
     class Config(Strict):
-        weights: dict[str, float] = {"x": 8.0}
+        weights: dict[str, float] = Field(default={"x": 8.0})
         """How much each character speaks for harm, of a text's share of it."""
         reads_characters: int = 1000
         """Longer texts are more than the classifier can read, and it raises."""

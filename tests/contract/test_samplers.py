@@ -114,7 +114,8 @@ def test_rstg_gives_tokens_of_negative_groups_the_teachers_log_ratio(
             found, expected_gradients(runtime, [(r, c.expand(r.length)) for r, c in coefficients])
         )
 
-    assert negative and all(r.reward == 0 for r in negative[0].rollouts)
+    assert negative
+    assert all(r.reward == 0 for r in negative[0].rollouts)
     assert all(r.advantage == 0 for r in without_teacher[0].rollouts)
 
 

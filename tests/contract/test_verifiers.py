@@ -115,7 +115,7 @@ def test_an_unknown_instruction_is_refused_with_the_data(write_stack):
         "verifier": {"type": "tiny-ifeval", "instructions": [{"kind": "rhymes"}]},
     }
 
-    with pytest.raises(DataError, match="train.jsonl:1.*instructions"):
+    with pytest.raises(DataError, match=r"train\.jsonl:1.*instructions"):
         prepare(write_stack(train_rows=[row]))
 
 
