@@ -1,0 +1,33 @@
+"""Check what `rlvr demo` reached: the model learnt, and the control arm did not."""
+
+import json
+import sys
+from pathlib import Path
+
+GOAL = 0.65
+"""Least accuracy on dev, strict, after training."""
+
+
+def main() -> int:
+    """Print the numbers that matter; return 1 when one is not as it must be."""
+    summary = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+    changes = {
+        (change["arm"], change["split"], change["grader"]): change for change in summary["changes"]
+    }
+    problems = []
+    for key, change in changes.items():
+        before, after = change["before"]["accuracy"], change["after"]["accuracy"]
+        print(f"{' '.join(key):<36} {before:6.1%} -> {after:6.1%}")  # noqa: T201
+    accuracy = changes["verifier", "dev", "math-sympy"]["after"]["accuracy"]
+    if accuracy < GOAL:
+        problems.append(f"dev accuracy after training is {accuracy:.1%}, less than {GOAL:.0%}")
+    control = changes["control", "dev", "math-sympy"]["paired"]
+    if control is None or control["separated"]:
+        problems.append(f"the control arm is separated from its start: {control}")
+    for problem in problems:
+        print(f"problem: {problem}")  # noqa: T201
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
