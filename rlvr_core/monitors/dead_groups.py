@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
 
-from rlvr_core.api import Action, ActionKind, Plugin, StepEvent, Strict, hookimpl
+from rlvr_core.api import Action, ActionKind, Plugin, Rollout, StepEvent, Strict, hookimpl
 
 
 class DeadGroupsConfig(Strict):
@@ -22,7 +22,7 @@ class DeadGroupsConfig(Strict):
 
 
 class DeadGroups(Plugin):
-    """Warns, then stops, when every group of many steps in a row had equal rewards throughout."""
+    """Warns, then stops, when many steps in a row had no rollout with an advantage."""
 
     api_version = "1.0"
     Config = DeadGroupsConfig
@@ -44,7 +44,9 @@ class DeadGroups(Plugin):
     @hookimpl
     def rlvr_step_end(self, event: StepEvent) -> Action | None:
         """Count, and speak up at the two thresholds."""
-        self._dead_steps = 0 if event.metrics["useful_groups"] else self._dead_steps + 1
+        # Not by rewards: a plugin may teach groups whose rewards are equal, token by token.
+        learnt = any(_teaches(rollout) for group in event.groups for rollout in group.rollouts)
+        self._dead_steps = 0 if learnt else self._dead_steps + 1
         if self._dead_steps not in (self.config.warn_after, self.config.stop_after):
             return None
         rewards = {r.reward for group in event.groups for r in group.rollouts if r.is_valid}
@@ -61,3 +63,8 @@ class DeadGroups(Plugin):
         )
         stops = self._dead_steps >= self.config.stop_after
         return Action(kind=ActionKind.STOP if stops else ActionKind.WARN, reason=reason)
+
+
+def _teaches(rollout: Rollout) -> bool:
+    advantage = rollout.advantage
+    return any(advantage) if isinstance(advantage, Sequence) else advantage != 0

@@ -107,3 +107,21 @@ def test_rounds_are_bounded(runtimes, session_of, row):
         found = collect(runtime, session_of(runtime))
 
     assert (found.rounds, sum(found.kept), found.prompts_drawn) == (3, 0, 12)
+
+
+@pytest.mark.xfail(
+    raises=ValueError,
+    reason="the judge names a submission by row and sample alone, and never forgets one",
+)
+def test_rollouts_that_a_plugin_throws_away_trouble_nobody(runtimes, session_of):
+    """As a leak check does with guided rollouts that quote their hint."""
+    with runtimes() as runtime:
+        rows = runtime.train_rows[:2]
+        for step in (1, 2, 3):
+            session = session_of(runtime, step)
+            thrown_away, kept = session.sample(rows, [8, 2])
+            verdicts = session.verdicts(kept)
+            del thrown_away
+            for rollout, verdict in zip(kept, verdicts, strict=True):
+                expected = any("a" <= letter <= "z" for letter in rollout.completion)
+                assert verdict.score == expected

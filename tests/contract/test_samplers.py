@@ -167,3 +167,18 @@ def test_rstg_refuses_a_teacher_with_another_tokenizer(
     assert caught.value.code == "RLVR-P106"
     assert "another tokenizer" in caught.value.cause
     assert "rlvr-plugin-contract 0.1.0" in caught.value.origin
+
+
+def test_groups_that_a_teacher_helps_are_not_reported_as_dead(run, row, teacher):
+    rows = [row("train", number, "Never", teacher_pass_rate=1.0) for number in range(4)]
+    warnings = {}
+    for name, samplers in (
+        ("alone", []),
+        ("taught", [{"tiny-rstg": {"teacher": str(teacher)}}]),
+    ):
+        finished = run(
+            name, train_rows=rows, samplers=samplers, monitors=[{"dead-groups": {"warn_after": 1}}]
+        )
+        warnings[name] = [event["monitor"] for event in finished.events("warn")]
+
+    assert warnings == {"alone": ["dead-groups"], "taught": []}
