@@ -15,7 +15,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<mark>[a-z]+)(?:: (?P<value>[\w./-]+))? -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
+    r"(?:^<!-- (?P<mark>[a-z]+)(?:: (?P<value>[\w./-]+))? -->\n)?"
+    r"^```(?P<language>\w*)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -1,8 +1,8 @@
 """Every code block of the README and the documentation is run, in order, page by page.
 
-A block with a mark above it is not run here: ``<!-- lane: NAME -->`` is run by that lane of .ci/run,
-``<!-- test: PATH -->`` by that test; ``<!-- file: NAME -->`` is saved under that name;
-``<!-- slow -->`` is run by the slow tests. A YAML block without a model is a part of a stack file.
+The mark above a block says more: ``<!-- lane: NAME -->`` is run by that lane of .ci/run and not
+here, ``<!-- test: PATH -->`` by that test; ``<!-- slow -->`` is run by the slow tests;
+``<!-- file: NAME -->`` is saved under that name. YAML without a model is a part of a stack file.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_code_blocks_of_a_page_that_trains_run(page, reader, tmp_path):
 
 def _run_page(page, reader, folder, leave_out):
     for block in blocks(page):
-        print(block.place)  # pytest shows it when the block fails
+        print(block.place)  # noqa: T201 - pytest shows it when the block fails
         if block.mark == "file":
             (folder / block.value).write_text(block.code, "utf-8")
         if block.mark not in leave_out:
@@ -108,9 +108,7 @@ def test_links_between_pages_lead_somewhere():
             if "://" in name:
                 continue
             path = page.parent / name if name else page
-            if not path.exists():
-                missing.append(f"{page.relative_to(ROOT)}: {target}")
-            elif anchor and anchor not in _anchors(path):
+            if not path.exists() or (anchor and anchor not in _anchors(path)):
                 missing.append(f"{page.relative_to(ROOT)}: {target}")
     assert missing == []
 
