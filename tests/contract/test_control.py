@@ -49,3 +49,13 @@ def test_the_rewards_of_the_control_do_not_depend_on_completions(runtimes, sessi
 
     assert completions[0] != completions[1]
     assert rewards[0] == rewards[1]
+
+
+def test_other_shapers_are_not_asked_in_the_control_arm(runtimes, session_of):
+    verifiers = ["tiny-ifeval", {"tiny-bonus": {"amount": 10.0}}]
+    control = {"pay": {"plugin": "tiny-bonus", "amount": 1.0}}
+    with runtimes(verifiers=verifiers, control=control) as runtime:
+        groups = collect(runtime, session_of(runtime)).groups
+
+    rollouts = [r for group in groups for r in group.rollouts]
+    assert [r.reward for r in rollouts] == [r.verdict.score + 1 for r in rollouts]
