@@ -66,7 +66,8 @@ def _members(cls: type) -> Iterator[str]:
 def test_public_names_and_signatures_are_the_committed_ones():
     committed = SNAPSHOT.read_text("utf-8").splitlines()
     changes = list(unified_diff(committed, described().splitlines(), "committed", "now", n=0))
-    assert changes == [], "if that is meant, run: python tests/meta/test_public_api.py"
+    fix = "if that is meant, run: python tests/meta/test_public_api.py"
+    assert not changes, "\n".join([*changes, fix])
 
 
 if __name__ == "__main__":
