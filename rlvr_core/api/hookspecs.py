@@ -68,7 +68,7 @@ def rlvr_sample_groups(session: Session, rows: Sequence[Row]) -> Sequence[Group]
 
 
 @hookspec
-def rlvr_verify(batch: VerifyBatch) -> Sequence[Verdict]:  # type: ignore[empty-body]
+def rlvr_verify(batch: VerifyBatch) -> Sequence[Verdict]:
     """Stage 3, routed: judge completions. Runs in worker processes.
 
     Implementations with ``wrapper=True`` in any plugin of the stack run in the training process,
@@ -122,7 +122,10 @@ def rlvr_estimate_advantages(
 ) -> Sequence[Sequence[float]]:
     """Stage 8, first result: turn rewards into advantages.
 
-    Dead groups are not passed in: their advantages are exactly 0.
+    Called on every process, also with no groups at all, so that it may use
+    `session.sum_over_ranks`. All kept groups are passed in, dead ones too: a group-relative
+    estimator gives them exactly 0 (see `Group.is_dead`), one that compares with the whole batch
+    need not.
 
     :returns: ragged [N][G], finite; core sets those of masked rollouts to exactly 0.
     """
@@ -134,18 +137,19 @@ def rlvr_adjust_advantages(
     advantages: Sequence[Sequence[float | Sequence[float]]],
     session: Session,
 ) -> Sequence[Sequence[float | Sequence[float]]]:
-    """Stage 9, chain: change advantages. All kept groups are passed in, dead ones too.
+    """Stage 9, chain: change advantages. Called on every process, like stage 8.
 
     :returns: ragged [N][G]; an entry is one number, or one for each sampled token of its rollout.
     """
 
 
 @hookspec
-def rlvr_weigh_tokens(tokens: TokenBatch, session: Session) -> Tensor:  # type: ignore[empty-body]
+def rlvr_weigh_tokens(tokens: TokenBatch, session: Session) -> Tensor:
     """Stage 10, product: return a weight of shape [T] for each token's loss.
 
     `tokens.logp_T` carries no gradient here. Called for each micro-batch, or once for a whole
-    mini-batch when a plugin needs `Need.MINI_BATCH_STATS`.
+    mini-batch when a plugin needs `Need.MINI_BATCH_STATS`. Processes call it unequally often, so it
+    must not use `session.sum_over_ranks`; the same holds for `rlvr_policy_loss`.
     """
 
 

@@ -126,8 +126,9 @@ class Verifier(Plugin):
     """Model of what a data row must say for this verifier (`verifier.type` excepted)."""
     resource: ClassVar[Resource] = Resource.CPU
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
-    pass_mark: ClassVar[float | None] = None
-    """A score at or above it is ``passed``. Default: the top of `score_range`."""
+    pass_mark: float | None = None
+    """A score at or above it is ``passed``. Default: the top of `score_range`. A plugin whose mark
+    depends on its settings sets it in its constructor."""
     environment: ClassVar[Sequence[str]] = ()
     """Names of the environment variables it needs; no others reach its workers."""
 

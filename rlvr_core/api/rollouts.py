@@ -88,6 +88,8 @@ class Rollout:
     """None: masked. Contributes to no baseline, no loss and no denominator."""
     advantage: float | Sequence[float] = 0.0
     """One number, or one for each sampled token."""
+    notes: dict[str, Json] = field(default_factory=dict)
+    """What plugins want to remember of it, under keys that begin with their name; it is stored."""
 
     @property
     def length(self) -> int:

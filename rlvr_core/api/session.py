@@ -21,16 +21,30 @@ if TYPE_CHECKING:
 class Session(Protocol):
     """The services of one training step."""
 
-    step: int
-    """1-based number of the step being collected."""
-    seed: int
-    """The run's seed."""
-    group_size: int
-    """Rollouts a prompt that the stack asks for."""
-    prompts_drawn: int
-    """Prompts handed out before this call, over the whole run: a sampler's place in the data."""
-    temperature: float
-    """Of the sampling distribution; every log-probability of the session is taken at it."""
+    @property
+    def step(self) -> int:
+        """1-based number of the step being collected; 0 before the first."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        ...
+
+    @property
+    def group_size(self) -> int:
+        """Rollouts a prompt that the stack asks for."""
+        ...
+
+    @property
+    def prompts_drawn(self) -> int:
+        """Prompts handed out before this call, over the whole run: the place in the data."""
+        ...
+
+    @property
+    def temperature(self) -> float:
+        """Of the sampling distribution; every log-probability of the session is taken at it."""
+        ...
 
     def sample(
         self,
@@ -59,7 +73,8 @@ class Session(Protocol):
         Args:
             rollouts: What to judge.
             verifier: Instance name of a verifier of the stack; by default the one that each row is
-                routed to.
+                routed to. Asked about other verifiers' rows it gets their ground truth, so its
+                `GroundTruth` should ignore keys that it does not know.
         """
         ...
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
-import torch
 from pydantic import Field, model_validator
 
 from rlvr_core.api import Aggregation, Need, Plugin, PolicyLoss, Strict, TokenBatch, hookimpl
-from rlvr_core.rl.losses import KlEstimator, kl_estimate, ppo_objective
 
 
 class PpoClipConfig(Strict):
@@ -30,7 +28,7 @@ class PpoClipConfig(Strict):
     kl_coefficient: float = Field(
         default=0.0, ge=0, description="Weight of the penalty for leaving the reference policy."
     )
-    kl_estimator: KlEstimator = Field(
+    kl_estimator: Literal["k1", "k2", "k3"] = Field(
         default="k3", description="k1 (no gradient in expectation), k2 or k3."
     )
 
@@ -66,6 +64,11 @@ class PpoClip(Plugin):
     @hookimpl
     def rlvr_policy_loss(self, tokens: TokenBatch) -> PolicyLoss:
         """Return [T] losses and the metrics clip_low, clip_high and kl."""
+        # Here and not above, so that a stack can be checked where torch is not installed.
+        import torch
+
+        from rlvr_core.rl.losses import kl_estimate, ppo_objective
+
         config = self.config
         ratio_T = torch.exp(tokens.logp_T - tokens.old_logp_T)
         loss_T = -ppo_objective(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.plan import PlannedPlugin, PlannedStage, plan_by_stage
@@ -88,7 +89,7 @@ def _environment(prepared: Prepared) -> dict[str, list[str]]:
     return {
         name: list(loaded.plugin.environment)
         for name, loaded in prepared.resolved.verifiers.items()
-        if getattr(loaded.plugin, "environment", ())
+        if isinstance(loaded.plugin, Verifier) and loaded.plugin.environment
     }
 
 

@@ -86,6 +86,8 @@ def measure(
         weights_version=weights_version,
     )
 
+    judge.begin(f"{split} at version {weights_version}")
+
     def submit(rollout: Rollout) -> None:
         judge.submit(rollout)
         for verifier in exam.also:

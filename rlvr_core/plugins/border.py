@@ -7,7 +7,7 @@ Each function returns clean data or raises `Unfit`. Numbers of any library are t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlvr_core.api.events import Action
@@ -128,6 +128,17 @@ def loss(returned: object, tokens: TokenBatch) -> PolicyLoss:
     if tokens.logp_T.requires_grad and not returned.loss_T.requires_grad:
         raise Unfit("expected a loss_T that is differentiable in logp_T, got one without gradient")
     return returned
+
+
+def canaries(returned: object, verifiers: Container[str]) -> list[Row]:
+    """Check rows for an evaluation: each goes to a verifier of the stack."""
+    rows = sequence_of(returned, Row)
+    for row in rows:
+        if row.verifier not in verifiers:
+            raise Unfit(
+                f"row {row.id!r} is for {row.verifier!r}, which is no verifier of the stack"
+            )
+    return rows
 
 
 def actions(returned: object) -> list[Action]:

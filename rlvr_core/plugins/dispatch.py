@@ -223,26 +223,15 @@ class Dispatcher:
     def estimate_advantages(
         self, groups: Sequence[Group], session: Session
     ) -> list[list[border.Advantage]]:
-        """Stage 8: return advantages [N][G], exactly 0 where masked and in dead groups.
-
-        Dead groups are not passed to the plugin.
-        """
+        """Stage 8: return advantages [N][G], exactly 0 where masked."""
         hook = "rlvr_estimate_advantages"
-        live = [group for group in groups if not group.is_dead]
-        if not live:
-            return [[0.0] * len(group.rollouts) for group in groups]
-        estimated = iter(
-            self._call(
-                self.answering(hook),
-                hook,
-                lambda returned: border.advantages(returned, live, by_token=False),
-                groups=live,
-                session=session,
-            )
+        return self._call(
+            self.answering(hook),
+            hook,
+            lambda returned: border.advantages(returned, groups, by_token=False),
+            groups=groups,
+            session=session,
         )
-        return [
-            [0.0] * len(group.rollouts) if group.is_dead else next(estimated) for group in groups
-        ]
 
     def adjust_advantages(
         self,
@@ -301,7 +290,7 @@ class Dispatcher:
         return _flat(
             self._observe(
                 "rlvr_eval_prompts",
-                lambda returned: border.sequence_of(returned, Row),
+                lambda returned: border.canaries(returned, self._proxies),
                 split=split,
                 step=step,
             )

@@ -56,4 +56,5 @@ def token_logps(
         for chunk in chunks
     ]
     logp_T = torch.cat([logp_t for logp_t, _ in results])
-    return logp_T, torch.cat([entropy_t for _, entropy_t in results]) if with_entropy else None
+    entropies = [entropy_t for _, entropy_t in results if entropy_t is not None]
+    return logp_T, torch.cat(entropies) if with_entropy else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -45,14 +45,14 @@ class PromptTokenizer:
             return tuple(ids)
         messages = (Message("user", prompt),) if isinstance(prompt, str) else prompt
         turns = [{"role": message.role, "content": message.content} for message in messages]
-        encoded = self._tokenizer.apply_chat_template(
+        encoded: Any = self._tokenizer.apply_chat_template(
             turns, add_generation_prompt=True, tokenize=True, return_dict=True
         )
         return tuple(encoded["input_ids"])
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of a completion, special tokens left out."""
-        return str(self._tokenizer.decode(token_ids, skip_special_tokens=True))
+        return str(self._tokenizer.decode(list(token_ids), skip_special_tokens=True))
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[int]:

@@ -50,8 +50,9 @@ def examine(
     check_lengths(
         prepared, PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format), loaded.longest()
     )
-    is_checkpoint = isinstance(folder, Path) and (folder / checkpoint.STATE).is_file()
-    progress = checkpoint.load_progress(folder) if is_checkpoint else None
+    progress = None
+    if isinstance(folder, Path) and (folder / checkpoint.STATE).is_file():
+        progress = checkpoint.load_progress(folder)
     records = []
     with open_runtime(prepared.resolved, loaded, [], accelerator, initial) as runtime:
         for split in splits:

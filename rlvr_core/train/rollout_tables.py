@@ -58,6 +58,7 @@ ROLLOUT_SCHEMA = pa.schema(
         ("kept", pa.bool_()),
         ("dead", pa.bool_()),
         ("group_weight", pa.float64()),
+        ("notes", pa.string()),
     ]
 )
 EVALUATION_SCHEMA = pa.schema(
@@ -85,6 +86,7 @@ def rollout_table(groups: Sequence[Group], kept: Sequence[bool]) -> pa.Table:
             "kept": is_kept,
             "dead": group.is_dead,
             "group_weight": group.weight,
+            "notes": to_json_text(rollout.notes) if rollout.notes else None,
         }
         for index, (group, is_kept) in enumerate(zip(groups, kept, strict=True))
         for rollout in group.rollouts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 
 from rlvr_core.api.rollouts import Group, Prompt, Rollout, Row
 from rlvr_core.api.verdicts import Verdict
@@ -24,6 +24,9 @@ class StepSession:
     prompts_drawn: int
     samples_taken: Counter[str] = field(default_factory=Counter)
     """Samples drawn so far in this step, by row id."""
+
+    def __post_init__(self) -> None:
+        self.runtime.judge.begin(f"step {self.step}")
 
     @property
     def seed(self) -> int:
@@ -111,11 +114,11 @@ class StepSession:
             weight = self.runtime.reward_weights[rollout.row.verifier]
             rollout.reward = None if verdict.score is None else weight * verdict.score
 
-    def random(self, purpose: str, *key: object) -> random.Random:
+    def random(self, purpose: str, *key: object) -> Random:
         """Return a generator for this step; see `Session.random`."""
         return keyed_generator(self.seed, "plugin", self.step, purpose, *key)
 
-    def run_random(self, purpose: str, *key: object) -> random.Random:
+    def run_random(self, purpose: str, *key: object) -> Random:
         """Return a generator for the whole run; see `Session.run_random`."""
         return keyed_generator(self.seed, "plugin", purpose, *key)
 

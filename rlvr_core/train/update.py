@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -190,7 +191,7 @@ def _mini_batch_weights(
     for part in parts:
         offsets.append(offsets[-1] + len(part.rollouts))
 
-    def together(name: str) -> Tensor | None:
+    def together(name: str) -> Any:
         tensors = [getattr(part, name) for part in parts]
         return None if tensors[0] is None else torch.cat(tensors)
 

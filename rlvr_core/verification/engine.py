@@ -54,6 +54,7 @@ class VerifyEngine:
         self._changed = threading.Condition()
         self._waiting: dict[tuple[str, str], RawRow] = {}
         self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._abandoned: set[tuple[str, str]] = set()
         self._failures: dict[str, RlvrError] = {}
         self._pump: Pump | None = None
         self._is_closed = False
@@ -123,6 +124,15 @@ class VerifyEngine:
                 self._verdicts.pop(key, None)
         return verdicts
 
+    def abandon(self) -> None:
+        """Forget every row that was submitted and not collected; its verdict will not be asked for.
+
+        Their ids may only be used again once their verdicts would have been there.
+        """
+        with self._changed:
+            self._abandoned |= self._waiting.keys()
+            self._verdicts.clear()
+
     def health(self) -> Mapping[str, VerifierHealth]:
         """Return the counters of each verifier."""
         with self._changed:
@@ -146,7 +156,10 @@ class VerifyEngine:
             for task, verdict in verdicts:
                 key = (task.verifier, task.row.id)
                 self._waiting.pop(key, None)
-                self._verdicts[key] = verdict
+                if key in self._abandoned:
+                    self._abandoned.discard(key)
+                else:
+                    self._verdicts[key] = verdict
                 self._records[task.verifier].add(task.row, verdict)
             self._changed.notify_all()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
 
 from rlvr_core.api.plugin import VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import Rollout
@@ -23,15 +22,27 @@ class Judge:
     def __init__(self, engine: VerifyEngine, dispatcher: Dispatcher) -> None:
         self._engine = engine
         self._dispatcher = dispatcher
-        self._numbers = count()
-        self._row_ids: dict[tuple[int, str], str] = {}
+        self._scope = ""
+        self._submitted: dict[tuple[int, str], Rollout] = {}
+
+    def begin(self, scope: str) -> None:
+        """Begin a step or an evaluation: what was submitted before and never asked for is dropped.
+
+        Args:
+            scope: Part of every row's id, and different from all scopes before it. It names what
+                the rows are for, so that a verifier that looks at the id says the same after a
+                resume.
+        """
+        self._engine.abandon()
+        self._submitted.clear()
+        self._scope = scope
 
     def submit(self, rollout: Rollout, verifier: str | None = None) -> None:
         """Let a worker begin with this rollout; `verdicts` collects the result later."""
         name = verifier or rollout.row.verifier
-        row_id = f"{rollout.row.id}/{rollout.sample_index}/{next(self._numbers)}"
-        self._row_ids[id(rollout), name] = row_id
-        self._engine.submit(name, raw_row(_verify_row(rollout, row_id)))
+        # The rollout is kept, so that no other can have its id() while the verdict is on its way.
+        self._submitted[id(rollout), name] = rollout
+        self._engine.submit(name, raw_row(self._verify_row(rollout)))
 
     def verdicts(self, rollouts: Sequence[Rollout], verifier: str | None = None) -> list[Verdict]:
         """Return one verdict a rollout, in order; each from its own row's verifier by default.
@@ -45,17 +56,28 @@ class Judge:
             by_verifier.setdefault(verifier or rollout.row.verifier, []).append(index)
         for name, indices in by_verifier.items():
             for index in indices:
-                if (id(rollouts[index]), name) not in self._row_ids:
+                if (id(rollouts[index]), name) not in self._submitted:
                     self.submit(rollouts[index], name)
-            batch = VerifyBatch(
-                rows=[
-                    _verify_row(rollouts[index], self._row_ids.pop((id(rollouts[index]), name)))
-                    for index in indices
-                ]
-            )
+            batch = VerifyBatch(rows=[self._verify_row(rollouts[index]) for index in indices])
             verdicts = self._dispatcher.verify(name, batch)
+            for index in indices:
+                self._submitted.pop((id(rollouts[index]), name), None)
             found.update(zip(indices, verdicts, strict=True))
         return [found[index] for index in range(len(rollouts))]
+
+    def _verify_row(self, rollout: Rollout) -> VerifyRow:
+        """Return the row as hooks of the training process see it: its ground truth is a mapping.
+
+        The prompt is the row's own: a verifier never sees a hint that a sampler added.
+        """
+        return VerifyRow(
+            id=f"{self._scope}/{rollout.row.id}/{rollout.sample_index}",
+            prompt=rollout.row.prompt,
+            completion=rollout.completion,
+            ground_truth=rollout.row.ground_truth,
+            metadata=rollout.row.metadata,
+            finish_reason=rollout.finish_reason,
+        )
 
 
 def raw_row(row: VerifyRow) -> RawRow:
@@ -67,16 +89,4 @@ def raw_row(row: VerifyRow) -> RawRow:
         ground_truth=row.ground_truth,
         metadata=row.metadata,
         finish_reason=row.finish_reason,
-    )
-
-
-def _verify_row(rollout: Rollout, row_id: str) -> VerifyRow:
-    """Return the row as hooks of the training process see it: its ground truth still a mapping."""
-    return VerifyRow(
-        id=row_id,
-        prompt=rollout.sampled_under,
-        completion=rollout.completion,
-        ground_truth=rollout.row.ground_truth,
-        metadata=rollout.row.metadata,
-        finish_reason=rollout.finish_reason,
     )

@@ -109,10 +109,6 @@ def test_rounds_are_bounded(runtimes, session_of, row):
     assert (found.rounds, sum(found.kept), found.prompts_drawn) == (3, 0, 12)
 
 
-@pytest.mark.xfail(
-    raises=ValueError,
-    reason="the judge names a submission by row and sample alone, and never forgets one",
-)
 def test_rollouts_that_a_plugin_throws_away_trouble_nobody(runtimes, session_of):
     """As a leak check does with guided rollouts that quote their hint."""
     with runtimes() as runtime:

@@ -426,7 +426,7 @@ def test_keeps_of_a_wrong_form_are_refused(returned: Any) -> None:
 # --- stages 8 and 9
 
 
-def test_dead_groups_are_not_estimated_and_masked_rollouts_get_exactly_zero() -> None:
+def test_every_group_is_estimated_and_masked_rollouts_get_exactly_zero() -> None:
     seen: list[int] = []
 
     def estimate(self: Plugin, groups: Any) -> Any:
@@ -436,10 +436,9 @@ def test_dead_groups_are_not_estimated_and_masked_rollouts_get_exactly_zero() ->
     made = dispatcher("rlvr_estimate_advantages", estimate)
     groups = [group(1.0, 1.0), group(1.0, None, 0.0), group(1.0, None)]
 
-    assert made.estimate_advantages(groups, SESSION) == [[0.0, 0.0], [1.5, 0.0, 1.5], [0.0, 0.0]]
-    assert seen == [1]
-    assert made.estimate_advantages([group(1.0, 1.0)], SESSION) == [[0.0, 0.0]]
-    assert seen == [1]
+    assert made.estimate_advantages(groups, SESSION) == [[1.5, 1.5], [1.5, 0.0, 1.5], [1.5, 0.0]]
+    assert made.estimate_advantages([], SESSION) == []
+    assert seen == [3, 0]
 
 
 @pytest.mark.parametrize(
@@ -560,10 +559,22 @@ def test_ctrl_c_in_an_observer_ends_the_run() -> None:
 
 
 def test_rows_that_observers_add_carry_their_name() -> None:
-    made = dispatcher("rlvr_eval_prompts", lambda self, split: ROWS[:1] if split == "dev" else None)
+    def canaries(self: Plugin, split: str) -> Any:
+        return ROWS[:1] if split == "dev" else None
+
+    judge = plugin_with("rlvr_verify", lambda self, batch: [])
+    watcher = plugin_with("rlvr_eval_prompts", canaries)
+    made = Dispatcher([loaded(judge, "judge"), loaded(watcher, "p0")], lambda name, batch: [])
 
     assert made.eval_prompts("dev", 0) == [("p0", ROWS[0])]
     assert made.eval_prompts("transfer", 0) == []
+
+
+def test_rows_for_a_verifier_that_is_not_there_are_the_observers_fault() -> None:
+    made = dispatcher("rlvr_eval_prompts", lambda self, split: ROWS[:1])
+
+    assert made.eval_prompts("dev", 0) == []
+    assert "'judge', which is no verifier of the stack" in made.faults[0].message
 
 
 # --- what the stack needs

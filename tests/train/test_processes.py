@@ -1,0 +1,51 @@
+"""Two processes over gloo make the update of one."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+SCRIPT = Path(__file__).with_name("two_processes.py")
+LIVE, MIXED, DEAD = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]
+PATTERNS = {
+    "both have signal": [LIVE, MIXED, MIXED, LIVE],
+    "one has nothing but dead groups": [LIVE, MIXED, DEAD, DEAD],
+    "no process has signal": [DEAD, DEAD, DEAD, DEAD],
+}
+
+
+def test_two_processes_make_the_update_of_one(write_stack, runtimes, tmp_path):
+    spec = importlib.util.spec_from_file_location("two_processes", SCRIPT)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    loss = {"ppo-clip": {"aggregation": "token-mean"}}
+    stack = write_stack(advantage=["grpo", loss])
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    patterns = json.dumps(list(PATTERNS.values()))
+
+    launched = subprocess.run(
+        [sys.executable, *launcher, str(SCRIPT), str(stack), patterns, str(tmp_path / "both")],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert launched.returncode == 0, launched.stderr[-3000:]
+    with runtimes(advantage=["grpo", loss]) as runtime:
+        for number, (name, rewards) in enumerate(PATTERNS.items()):
+            weights, facts = script.update_once(runtime, rewards)
+            for rank in (0, 1):
+                found = json.loads((tmp_path / f"both-{number}.{rank}.json").read_text())
+                assert found["loss"] == pytest.approx(facts["loss"], abs=1e-6), name
+                assert found["tokens"] == facts["tokens"], name
+                both = load_file(tmp_path / f"both-{number}.{rank}")
+                for key, weight in weights.items():
+                    torch.testing.assert_close(both[key], weight, atol=1e-6, rtol=0, msg=key)
