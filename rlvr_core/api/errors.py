@@ -17,7 +17,6 @@ CATALOGUE: dict[str, str] = {
     "RLVR-S102": "the stack file holds keys or values that are not allowed",
     "RLVR-S103": "a plugin named in the stack is not installed",
     "RLVR-S104": "the stack names plugins that cannot be used together",
-    "RLVR-S105": "with these settings nothing would be trained",
     "RLVR-S106": "a command-line argument cannot be used",
     "RLVR-S107": "a plugin refused the training prompts",
     # P: plugins

@@ -37,7 +37,7 @@ def demo(
 
     console = Console()
     folder = _free(out)
-    stack = _lay_out(folder, seed, recipe)
+    stack = lay_out(folder, seed, recipe)
     verifier = prepare(stack)
     if dry_run:
         from rlvr_core.cli.plan import print_plan
@@ -51,7 +51,7 @@ def demo(
     _report(folder, console)
 
 
-def _lay_out(folder: Path, seed: int, recipe: str) -> Path:
+def lay_out(folder: Path, seed: int, recipe: str) -> Path:
     """Write the demo's data and stack file, and return the path of the stack."""
     from rlvr_core.data.arithmetic import SIZES, make_arithmetic
 

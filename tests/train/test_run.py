@@ -13,7 +13,9 @@ import torch
 
 from rlvr_core.api.errors import DataError, RunFolderError
 from rlvr_core.train import checkpoint
+from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
+from rlvr_core.train.progress import Silent
 from rlvr_core.train.run import train
 
 LETTERS = [chr(code) for code in range(ord("A"), ord("Z") + 1)]
@@ -157,6 +159,31 @@ def test_a_checkpoint_that_was_being_written_is_not_loaded(write_stack, tmp_path
     (torn / "model.safetensors").write_bytes(b"half of it")
 
     assert checkpoint.newest(run).name == "000002"
+
+
+def test_a_run_without_a_complete_checkpoint_cannot_be_examined(write_stack, tmp_path):
+    prepared = prepare(write_stack(evaluate={"splits": ["dev"]}))
+    train(prepared, tmp_path / "run")
+    for path in checkpoint.complete(tmp_path / "run"):
+        path.rename(path.with_name(f"{checkpoint.UNFINISHED}{path.name}"))
+
+    with pytest.raises(RunFolderError) as refused:
+        examine(prepared, tmp_path / "run", ["dev"], Silent())
+
+    assert refused.value.code == "RLVR-T102"
+
+
+def test_examining_a_checkpoint_gives_the_numbers_of_the_run(write_stack, tmp_path):
+    stack = pay_for_letters(write_stack(evaluate={"splits": ["dev"]}))
+    prepared = prepare(stack)
+    train(prepared, tmp_path / "run")
+
+    [record] = examine(prepared, tmp_path / "run", ["dev"], Silent())
+
+    [_, last] = lines(tmp_path / "run/evals.jsonl")
+    for measured in (record, last):
+        del measured["seconds"], measured["file"]
+    assert record == last
 
 
 def test_resuming_without_a_checkpoint_begins_again_and_loses_nothing(write_stack, tmp_path):
