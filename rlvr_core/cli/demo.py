@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlvr_core.api.errors import StackError, did_you_mean
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rlvr_core.train.prepare import Prepared
+
+RECIPES = {"smollm2-arithmetic": ("data", 2), "smollm2-dead-start": ("data/no-examples", 0)}
+"""Recipe -> (folder of its data, worked examples in a prompt)."""
 
 CONTROL_SHARE = 1 / 4
 """The control arm makes this share of the verifier arm's steps."""
@@ -55,8 +60,14 @@ def lay_out(folder: Path, seed: int, recipe: str) -> Path:
     """Write the demo's data and stack file, and return the path of the stack."""
     from rlvr_core.data.arithmetic import SIZES, make_arithmetic
 
-    examples = 0 if "dead-start" in recipe else 2
-    make_arithmetic(folder / "data", seed, examples, SIZES, "math-sympy")
+    if recipe not in RECIPES:
+        raise StackError(
+            "RLVR-S106",
+            f"the demo has no recipe {recipe!r}{did_you_mean(recipe, RECIPES)}",
+            fix=f"recipes: {', '.join(RECIPES)}",
+        )
+    data, examples = RECIPES[recipe]
+    make_arithmetic(folder / data, seed, examples, SIZES, "math-sympy")
     text = files("rlvr_core.recipes").joinpath(f"{recipe}.yaml").read_text("utf-8")
     stack = folder / "stack.yaml"
     stack.write_text(text.replace("\nseed: 0\n", f"\nseed: {seed}\n"), "utf-8")
