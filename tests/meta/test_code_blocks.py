@@ -15,6 +15,7 @@ import tomllib
 import pytest
 from documents import ROOT, blocks, documents, make_reader
 
+from rlvr_core.config.models import Stack
 from rlvr_core.config.yaml_source import parse_yaml, render_yaml
 
 PAGES = [page for page in documents() if any(blocks(page))]
@@ -97,6 +98,15 @@ def test_blocks_that_are_not_run_here_name_a_lane_that_runs_them():
 def test_blocks_that_are_not_run_here_name_a_test_that_runs_them():
     for block in (block for page in PAGES for block in blocks(page) if block.mark == "test"):
         assert block.page.name in (ROOT / block.value).read_text("utf-8"), block.place
+
+
+def test_the_tutorial_trains_as_the_demo_does():
+    tutorial = ROOT / "docs" / "tutorials" / "your-first-run.md"
+    [stack] = [block.code for block in blocks(tutorial) if block.value == "stack.yaml"]
+    recipe = (ROOT / "rlvr_core" / "recipes" / "smollm2-arithmetic.yaml").read_text("utf-8")
+    written, meant = parse_yaml(stack, "tutorial").data, parse_yaml(recipe, "recipe").data
+    del written["train"]["checkpoint_every"]  # the tutorial stops and continues
+    assert Stack.model_validate(written) == Stack.model_validate(meant)
 
 
 def test_links_between_pages_lead_somewhere():
