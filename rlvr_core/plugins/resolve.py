@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -94,9 +94,9 @@ class _Candidate:
 
     def construct(self) -> LoadedPlugin:
         plugin = self.wanted.ref.construct_with(self.cls, self.config)
-        return LoadedPlugin(
-            self.wanted.ref, self.entry, plugin, self.wanted.origin, self.is_default
-        )
+        # With every default written out: a version must not depend on how a stack is spelt.
+        ref = replace(self.wanted.ref, config=full_settings(self.config))
+        return LoadedPlugin(ref, self.entry, plugin, self.wanted.origin, self.is_default)
 
 
 def resolve_stack(stack_file: StackFile, index: PluginIndex | None = None) -> ResolvedStack:

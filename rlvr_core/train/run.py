@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -33,9 +34,6 @@ from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
 from rlvr_core.verification.version import stamped_version
-
-MUST_MATCH = ("stack_sha256", "control", "plugins", "data", "model")
-"""Entries of the manifest that a resume may not find changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,7 @@ def train(
             run.resume(begins_at)
         if resume and accelerator.is_main_process:
             folder.rewind(run.step if begins_at else -1)
-        return _run_to_its_end(run, begins_at)
+        return _run_to_its_end(run, is_resumed=resume)
 
 
 def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
@@ -133,7 +131,7 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
     }
 
 
-def _run_to_its_end(run: Run, begins_at: Path | None) -> Outcome:
+def _run_to_its_end(run: Run, *, is_resumed: bool) -> Outcome:
     """Run the remaining steps and write down how the run ended, whatever happens."""
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
@@ -145,7 +143,7 @@ def _run_to_its_end(run: Run, begins_at: Path | None) -> Outcome:
                 status=status, ended={"at": now, "step": run.step, "reason": reason}
             )
 
-    if begins_at is not None and is_main:
+    if is_resumed and is_main:
         resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
         folder.update_manifest(status="running", resumes=resumes)
     try:
@@ -171,8 +169,8 @@ def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | Non
     Raises:
         RunFolderError: RLVR-T101, what stands there is another run than the stack describes.
     """
-    there = RunFolder.open(out).manifest
-    changed = [key for key in MUST_MATCH if there.get(key) != manifest[key]]
+    before, now = _identity(RunFolder.open(out).manifest), _identity(manifest)
+    changed = [key for key in now if before[key] != now[key]]
     if changed:
         raise RunFolderError(
             "RLVR-T101",
@@ -183,6 +181,18 @@ def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | Non
         )
     found = checkpoint.complete(out)
     return found[-1] if found else None
+
+
+def _identity(manifest: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what a resume may not find changed. Where files stand does not matter, they do."""
+    data = manifest.get("data", {})
+    return {
+        "stack": manifest.get("stack_sha256"),
+        "control": manifest.get("control"),
+        "plugins": manifest.get("plugins"),
+        "data": {split: facts.get("content_sha256") for split, facts in data.items()},
+        "model": Path(manifest.get("model", "")).name,
+    }
 
 
 def _audit(runtime: Runtime, run: Run) -> None:
@@ -245,6 +255,9 @@ def _with_absolute_paths(prepared: Prepared) -> ResolvedStack:
 
 
 def _stack_digest(resolved: ResolvedStack) -> str:
-    """Hash the resolved stack without its control, which has an entry of its own."""
-    stack = resolved.stack.model_copy(update={"control": None})
-    return hashlib.sha256(stack.model_dump_json().encode()).hexdigest()
+    """Hash the resolved stack without what has entries of its own: control, model, data files."""
+    stack = resolved.stack.model_dump(mode="json", exclude={"control", "model"})
+    for source in stack["data"].values():
+        if source is not None:
+            del source["path"]
+    return hashlib.sha256(json.dumps(stack, sort_keys=True).encode()).hexdigest()

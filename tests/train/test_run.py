@@ -212,7 +212,18 @@ def test_a_run_folder_is_never_mixed_with_another_run(write_stack, tmp_path):
         train(prepare(stack, ["seed=1"]), run, resume=True)
 
     assert occupied.value.code == other.value.code == "RLVR-T101"
-    assert "stack_sha256" in str(other.value)
+    assert "differs from this stack in: stack" in str(other.value)
+
+
+def test_a_run_continues_from_the_copy_of_its_stack(write_stack, tmp_path):
+    run = tmp_path / "run"
+    train(prepare(write_stack()), run)
+
+    outcome = train(prepare(run / "stack.yaml"), run, resume=True)
+
+    assert outcome.status == "finished"
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["resumes"] == [{"at_step": 2}]
 
 
 def test_changed_data_is_noticed_on_resume(write_stack, tmp_path):
