@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live line, and a line kept for what matters."""
+"""What a person sees while a run goes on: two live lines, and a line kept for what matters."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from rlvr_core.api.verdicts import Json
 
@@ -29,19 +31,19 @@ class LiveReporter:
         self._seconds: list[float] = []
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[facts]}"),
-            TimeElapsedColumn(),
             TextColumn("[dim]{task.fields[phase]}"),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
+            TimeElapsedColumn(),
         )
-        self._task = self._progress.add_task(title, total=total_steps, facts="", phase="starting")
+        self._task = self._progress.add_task(title, total=total_steps, phase="starting")
+        self._facts = Text()
+        # Two lines, so that nothing is cut in a terminal of 80 columns.
+        self._live = Live(Group(self._progress, self._facts), console=console, transient=True)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(
@@ -50,7 +52,8 @@ class LiveReporter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._progress.stop()
+        if self._console.is_terminal:
+            self._live.stop()
 
     def phase(self, text: str) -> None:
         """Show what is going on."""
@@ -68,7 +71,8 @@ class LiveReporter:
             f"reward {reward}  useful groups {record['useful_groups']}/{record['groups']}  "
             f"{_number(record['tokens_per_s'], 0)} tokens/s  {left} left"
         )
-        self._progress.update(self._task, completed=step, facts=facts)
+        self._progress.update(self._task, completed=step)
+        self._facts.plain = facts
         if not self._console.is_terminal:
             line = f"{self._title}: step {step}/{self._total}  {facts}"
             self._console.print(line, markup=False, highlight=False)

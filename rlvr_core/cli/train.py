@@ -67,7 +67,10 @@ def train(
             cause=outcome.reason,
             fix="events.jsonl in the run folder says which one; --resume continues the run",
         )
-    if not json:
+    if json:
+        ended = {"kind": "end", "status": outcome.status, "folder": str(outcome.folder)}
+        typer.echo(json_module.dumps(ended))
+    else:
         Console().print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
