@@ -163,13 +163,18 @@ _ENGLISH = (
     r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])"
     + _ADVERB + r"\s*\**\s*[:：]?|\**\s*[:：])"
 )  # fmt: skip
+_OPTION = (
+    r"\b(?:correct|right|best)\s+(?:option|choice)\s+(?:is|would\s+be|=)\s*\**\s*:?"
+    r"\s*(?=\(?[A-J]\b)"
+)
 _HEADING = r"^[ \t]*[#*]+[ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer[ \t]*\**[ \t]*$"
 _CHINESE = (
     r"答案\**\s*(?:应该是|应该为|应当是|应是|应为|就是|是|为|等于|选)\s*[:：]?|答案\**\s*[:：]"
     r"|(?:故选|因此选|所以选|应选|本题选|选择|选项?为|(?<!不)选)\s*[:：]?\s*(?=[A-H\uff21-\uff28(（])"
 )
 _MARKER = re.compile(
-    rf"(?P<gsm>####)|<answer>|(?:{_ENGLISH})|(?:{_HEADING})|(?:{_CHINESE})", re.I | re.M
+    rf"(?P<gsm>####)|<answer>|(?:{_ENGLISH})|(?:{_OPTION})|(?:{_HEADING})|(?:{_CHINESE})",
+    re.I | re.M,
 )
 _NO_CLAIM = re.compile(
     r"(?:in)?correct|right|wrong|(?:un)?clear|helpful|unknown|verified|valid|reasonable|obvious"
@@ -191,11 +196,12 @@ _CLAIM_END = re.compile(
     r"\n|</answer>|[。！？；]|(?<!\bapprox)(?<!\bvs)[.!?](?=[\s\"'*$)]*(?:\s|$))"
     r"|,?\s+(?:because|since|which|where|whereas|as we|so that|but|hence|after|when"
     r"|assuming|by the)\b"
-    r"|,\s*(?:not|so|as|and not|rather|instead)\b|\s+(?:rather than|instead of|and not)\b"
+    r"|,\s*(?:not|so|as|and not|rather|instead|though|although|I\s+(?:think|believe|guess|hope))\b"
+    r"|\s+(?:rather than|instead of|and not)\b"
     r"|[，,]\s*(?=[\u4e00-\u9fff])(?!\s*(?:或|和|以及))|\s+#|\s+//|<\|"
 )
 _REMARK = re.compile(
-    r"(?<=\S)\s+\((?=[^()]*[A-Za-z]{2,}\s+[^()]*\w)[^()]*\)|（(?=[^（）]{2,})[^（）]*）"
+    r"(?<=\S)\s+\((?=[^()]*[A-Za-z]{2,}\s+[^()]*\w)[^()]*\)|(?<=\S)（(?=[^（）]{2,})[^（）]*）"
 )
 
 

@@ -132,7 +132,8 @@ _DIGITS = {c: i for i, c in enumerate("零一二三四五六七八九")} | {"〇
 _SMALL = {"十": 10, "百": 100, "千": 1000}
 _LARGE = {"万": 10**4, "亿": 10**8}
 _NUMERAL = "[零〇一二两三四五六七八九十百千万亿\\d.]"
-_MIXED = re.compile(f"(负?)(?:({_NUMERAL}+)又)?({_NUMERAL}+)分之({_NUMERAL}+)")
+_DECIMALS = "(?:点[零〇一二三四五六七八九]+)?"
+_MIXED = re.compile(f"(负?)(?:({_NUMERAL}+)又)?({_NUMERAL}+)分之({_NUMERAL}+{_DECIMALS})")
 _WHOLE = re.compile(f"(负?)({_NUMERAL}+)")
 _POINT = re.compile("(负?)([零〇一二两三四五六七八九十百千万亿]+)点([零〇一二三四五六七八九]+)")
 
@@ -148,8 +149,10 @@ def chinese_to_text(text: str) -> str:
     if mixed is not None:
         return _fraction_text(mixed) + text[mixed.end() :]
     match = _WHOLE.match(text)
-    if match is None or not any(c in _SMALL or c in _LARGE or c in _DIGITS for c in match[2]):
+    if match is None:
         return text
+    if not any(c in _SMALL or c in _LARGE or c in _DIGITS for c in match[2]):
+        return f"{_minus(match[1])}{text[len(match[1]) :]}"
     value = _chinese_value(match[2])
     return text if value is None else f"{_minus(match[1])}{value}{text[match.end() :]}"
 
@@ -170,7 +173,11 @@ def _fraction_text(match: re.Match[str]) -> str:
 
 
 def _chinese_value(text: str) -> str | None:
-    """Return the decimal text of one numeral such as 二十五, 1.2万 or 3亿, or None."""
+    """Return the decimal text of one numeral such as 二十五, 十二点五, 1.2万 or 3亿, or None."""
+    whole, point, decimals = text.partition("点")
+    if point:
+        found = _chinese_value(whole)
+        return found and f"{found}.{''.join(str(_DIGITS[c]) for c in decimals)}"
     total, section, current = Fraction(0), Fraction(0), Fraction(0)
     seen = ""
     for token in re.findall(r"\d+(?:\.\d+)?|.", text[:60]):

@@ -77,6 +77,7 @@ _WORDS = re.compile(
     r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+"
     r"|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)"
 )
+_NESTED_LISTS = re.compile(r"\[(?:\s*\[[^\[\]]+\]\s*(?:,(?=\s*\[)|(?=\s*\]$)))+\]")
 _SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
 _ONE_NUMBER = re.compile(r"[-+$€£¥ ]*\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,]*")
 OPERATIONS: tuple[tuple[str, Operation], ...] = (
@@ -141,6 +142,9 @@ def _simple(text: str) -> Shape | None:
         )
         if 2 <= base <= 36:
             return Based(based["digits"].lstrip("0") or "0", base)
+    if _NESTED_LISTS.fullmatch(text):
+        rows = re.findall(r"\[([^\[\]]*)\]", text)
+        return Matrix(tuple(tuple(cell.strip() for cell in row.split(",")) for row in rows), "")
     matrix = _MATRIX.fullmatch(text.removeprefix("(").removeprefix("["))
     return _matrix(matrix) if matrix is not None else None
 
