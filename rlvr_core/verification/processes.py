@@ -35,6 +35,14 @@ def kill_tree(root: int, token: str = "") -> None:
     last. The caller reaps it.
     """
     _signal(root, signal.SIGSTOP)
+    kill_descendants(root)
+    kill_group(root)
+    _signal(root, signal.SIGKILL)
+    kill_marked(token)
+
+
+def kill_descendants(root: int) -> None:
+    """Kill the descendants of `root`, and not `root` itself."""
     frozen: set[int] = set()
     # A fork storm is frozen faster than it grows: every process found is stopped before any dies.
     for _ in range(_FREEZE_ROUNDS):
@@ -46,9 +54,6 @@ def kill_tree(root: int, token: str = "") -> None:
         frozen |= found
     for pid in frozen:
         _signal(pid, signal.SIGKILL)
-    kill_group(root)
-    _signal(root, signal.SIGKILL)
-    kill_marked(token)
 
 
 def kill_group(leader: int) -> None:

@@ -22,7 +22,7 @@ from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.board import Board, Lane, pack_record
 from rlvr_core.verification.grading import Grader
-from rlvr_core.verification.processes import adopt_orphans
+from rlvr_core.verification.processes import adopt_orphans, kill_descendants
 from rlvr_core.verification.wire import (
     DONE,
     FAILED,
@@ -110,7 +110,11 @@ def main(socket_descriptor: int, board_descriptor: int) -> None:
         return
     _limit_memory(startup.memory_limit_bytes)
     board = Board(board_descriptor, startup.lanes, startup.rows_a_lane)
-    Worker(channel, startup, board).run()
+    try:
+        Worker(channel, startup, board).run()
+    finally:
+        # Once this process is gone, nobody can tell what left its session and its environment.
+        kill_descendants(os.getpid())
 
 
 def _built(ref: PluginRef, seed: int) -> Grader:

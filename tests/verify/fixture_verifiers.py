@@ -97,6 +97,11 @@ class Tricky(RowVerifier):
         time.sleep(300)
         return self.judge(1.0)
 
+    def do_detach_and_pass(self, argument: str) -> Verdict:
+        """Leave a process that carries nothing of ours, and answer as if nothing had happened."""
+        subprocess.run([sys.executable, "-c", DETACH, argument], env={}, check=True)
+        return self.judge(1.0)
+
     def do_detach_and_crash(self, argument: str) -> Verdict:
         subprocess.run([sys.executable, "-c", DETACH, argument], check=True)
         os._exit(3)

@@ -30,6 +30,16 @@ def test_a_hung_row_takes_its_whole_process_tree_with_it(make_engine):
 
 
 @linux
+def test_what_a_verifier_left_running_ends_with_its_worker(make_engine):
+    marker = str(uuid.uuid4())
+    with make_engine("Tricky") as engine:
+        (verdict,) = engine.judge("tricky", rows([f"detach_and_pass {marker}"]))
+        assert verdict.score == 1.0
+        assert wait_until(lambda: len(living_with(marker)) == 1)
+    assert not living_with(marker)
+
+
+@linux
 def test_what_a_crashed_worker_left_is_ended(judge):
     marker = str(uuid.uuid4())
     (verdict,) = judge("Tricky", [f"detach_and_crash {marker}"])
