@@ -26,6 +26,9 @@ def validate_settings(
     """
     config, prefix = cls.Config, (*loc, "config")
     words = sorted(RESERVED_CONFIG_KEYS) if family is Family.VERIFIERS else ["plugin"]
+    if RESERVED_CONFIG_KEYS & settings.keys():
+        # Outside of a stack, core's words are not taken out: there, none of them is allowed.
+        words = []
     problems = []
     try:
         validated = config.model_validate(dict(settings))

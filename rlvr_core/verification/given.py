@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.verification.rows import RawRow
 
 _SHOWN_PROBLEMS = 50
+_MAX_DEPTH = 100
+"""Rows cross to the workers in a form that deep nesting would break."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +89,28 @@ def _faults(row: Any) -> Iterable[str]:
         value = row.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
             yield f"{key}: expected {name}, got {_kind(value)}"
+    if not _is_finite(row.get("expected")):
+        yield "expected: must be a finite number"
+    if _depth_exceeds(row, _MAX_DEPTH):
+        yield f"is nested deeper than {_MAX_DEPTH}"
     if not _is_prompt(row.get("prompt", "")):
         yield "prompt: expected a string, or a list of messages with role and content"
+
+
+def _is_finite(value: Any) -> bool:
+    """Return False for a number that is infinite, NaN or beyond what a float can hold."""
+    try:
+        return not isinstance(value, int | float) or math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def _depth_exceeds(value: Any, limit: int) -> bool:
+    """Return whether containers are nested deeper than `limit` levels."""
+    if not isinstance(value, Mapping | list | tuple):
+        return False
+    items = value.values() if isinstance(value, Mapping) else value
+    return limit < 1 or any(_depth_exceeds(item, limit - 1) for item in items)
 
 
 def _is_prompt(prompt: Any) -> bool:

@@ -199,3 +199,19 @@ def test_a_missing_file_is_said(run):
     result = CliRunner().invoke(app, ["fixture-plain", "/nowhere/rows.jsonl"])
     assert isinstance(result.exception, DataError)
     assert result.exception.code == "RLVR-D101"
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ({"expected": 10**400}, "row 1: expected: must be a finite number"),
+        ({"expected": float("inf")}, "row 1: expected: must be a finite number"),
+        ({"metadata": {"deep": json.loads("[" * 200 + "]" * 200)}}, "is nested deeper than 100"),
+        ({"config": {"timeout_s": 1}}, "timeout_s: unknown key. Allowed: answer"),
+    ],
+    ids=["beyond-float", "infinite", "deep", "core's word"],
+)
+def test_what_a_row_may_not_say_is_named(more, fault):
+    with pytest.raises(DataError) as caught:
+        rlvr_core.verify("fixture-plain", given("yes", **more))
+    assert fault in caught.value.cause
