@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family
 
 Split = Literal["train", "dev", "transfer", "gate"]
 Positive = Annotated[int, Field(ge=1)]
+
+
+def _without_nul(path: str) -> str:
+    if "\0" in path:
+        raise ValueError("must not hold a NUL character")
+    return path
+
+
+PathText = Annotated[str, Field(min_length=1), AfterValidator(_without_nul)]
 
 PLUGIN_LISTS = frozenset(family.value for family in Family)
 """The sections that are lists of plugins."""
@@ -31,7 +40,7 @@ class Section(BaseModel):
 class DataSource(Section):
     """Where one split comes from."""
 
-    path: str = Field(min_length=1)
+    path: PathText
     """JSON lines or parquet file, relative to the stack file; or ``hf:<data set>[:<split>]``."""
     limit: Positive | None = None
     """Use only the first rows."""
@@ -179,7 +188,7 @@ class Stack(Section):
 
     schema_version: Literal[1] = 1
     """Version of this file format."""
-    model: str = Field(min_length=1)
+    model: PathText
     """A folder, a hub id, or the built-in name ``smollm2``."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Every random draw of the run is keyed by it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
+from os.path import normpath
 from typing import Any
 
 from rlvr_core.api.errors import did_you_mean, listed
@@ -97,7 +98,7 @@ def _splits_differ(sections: Sections) -> Iterator[Problem]:
     named = [(split, getattr(data, split)) for split in type(data).model_fields]
     present = [(split, source) for split, source in named if source is not None]
     for (first, one), (second, other) in combinations(present, 2):
-        if one.path == other.path:
+        if normpath(one.path) == normpath(other.path):
             yield Problem(
                 ("data", second, "path"),
                 f"reads the same rows as data.{first}; a split must not share rows with another",

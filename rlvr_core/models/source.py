@@ -34,7 +34,7 @@ def resolve_model(
     if name == BUILT_IN:
         return smollm2.ensure_model(on_progress)
     folder = (base or Path()) / Path(name).expanduser()
-    if folder.is_dir():
+    if _is_folder(folder):
         return _checked(folder)
     if _HUB_ID.fullmatch(name) and not name.startswith("."):
         return name
@@ -52,7 +52,15 @@ def at_hand(name: str, base: Path | None = None) -> Path | None:
         folder = smollm2.model_folder()
     else:
         folder = (base or Path()) / Path(name).expanduser()
-    return folder if folder.is_dir() else None
+    return folder if _is_folder(folder) else None
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether a folder stands at `path`; what no system takes as a path is none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name that is too long, or holds a NUL character
+        return False
 
 
 def _checked(folder: Path) -> Path:

@@ -86,6 +86,7 @@ WORDING = {
     ),
     ("model: smollm2", "model: 3"): "model: must be a string, got 3; put it in quotes",
     ("model: smollm2", "model: ''"): "model: must not be empty",
+    ("model: smollm2", 'model: "a\\0b"'): "model: must not hold a NUL character",
     ("model: smollm2", "model: x\nrollout:"): (
         "rollout: must be a mapping of keys to values, got nothing"
     ),
@@ -134,6 +135,9 @@ RULES = {
         "train.warmup_steps: must be less than train.steps (10), got 10"
     ),
     ("dev: {path: dev.jsonl}", "dev: {path: train.jsonl}"): (
+        "stack.yaml:4:15: data.dev.path: reads the same rows as data.train"
+    ),
+    ("dev: {path: dev.jsonl}", "dev: {path: ./x/../train.jsonl}"): (
         "stack.yaml:4:15: data.dev.path: reads the same rows as data.train"
     ),
     ("  - grpo", "  - other: {plugin: grpo}"): (

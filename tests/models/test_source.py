@@ -28,7 +28,9 @@ def test_a_hub_id_is_returned_as_it_is(name: str, tmp_path: Path) -> None:
     assert resolve_model(name, base=tmp_path) == name
 
 
-@pytest.mark.parametrize("name", ["./nothing", "../x/y", "a/b/c", "/nowhere/at/all", "~/nothing"])
+@pytest.mark.parametrize(
+    "name", ["./nothing", "../x/y", "a/b/c", "/nowhere/at/all", "~/nothing", "x" * 300 + "/y/z"]
+)
 def test_a_path_without_a_folder_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(StackError, match="neither a folder nor a hub id") as caught:
         resolve_model(name, base=tmp_path)
