@@ -1,10 +1,13 @@
 """What the tests of several folders share."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command line does, before torch
 
 ROOT = Path(__file__).parents[1]
 
