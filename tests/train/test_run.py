@@ -84,10 +84,12 @@ def test_run_folder_holds_what_it_promises(write_stack, tmp_path):
 
 
 def test_resolved_stack_in_the_run_folder_makes_the_same_run_again(write_stack, tmp_path):
-    train(prepare(write_stack()), tmp_path / "first")
+    stack = pay_for_letters(write_stack(**LEARNABLE))
+    train(prepare(stack, ["train.steps=3"]), tmp_path / "first")
 
     train(prepare(tmp_path / "first/stack.yaml"), tmp_path / "second")
 
+    assert lines(tmp_path / "first/metrics.jsonl")[-1]["weights_version"] > 0, "nothing was learnt"
     assert_same_bits(weights(tmp_path / "first"), weights(tmp_path / "second"))
 
 
@@ -174,8 +176,8 @@ def test_a_run_without_a_complete_checkpoint_cannot_be_examined(write_stack, tmp
 
 
 def test_examining_a_checkpoint_gives_the_numbers_of_the_run(write_stack, tmp_path):
-    stack = pay_for_letters(write_stack(evaluate={"splits": ["dev"]}))
-    prepared = prepare(stack)
+    stack = pay_for_letters(write_stack(**LEARNABLE, evaluate={"splits": ["dev"]}))
+    prepared = prepare(stack, ["train.steps=3"])
     train(prepared, tmp_path / "run")
 
     [record] = examine(prepared, tmp_path / "run", ["dev"], Silent())
@@ -184,6 +186,7 @@ def test_examining_a_checkpoint_gives_the_numbers_of_the_run(write_stack, tmp_pa
     for measured in (record, last):
         del measured["seconds"], measured["file"]
     assert record == last
+    assert record["weights_version"] > 0, "nothing was learnt"
 
 
 def test_resuming_without_a_checkpoint_begins_again_and_loses_nothing(write_stack, tmp_path):
