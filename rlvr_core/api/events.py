@@ -63,9 +63,9 @@ class ActionKind(StrEnum):
     PAUSE = "pause"
     """Write a checkpoint and end the run so that ``--resume`` continues it."""
     STOP = "stop"
-    """End the run now; what stands in the run folder stays."""
+    """Write a checkpoint and end the run, which should not go on as it is."""
     ROLL_BACK = "roll-back"
-    """Load the last complete checkpoint, then end the run as PAUSE does."""
+    """End the run without a checkpoint: ``--resume`` continues from the last complete one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

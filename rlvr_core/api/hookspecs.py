@@ -175,7 +175,11 @@ def rlvr_step_end(event: StepEvent) -> Action | Sequence[Action] | None:
 
 @hookspec
 def rlvr_eval_prompts(split: str, step: int) -> Sequence[Row] | None:
-    """Stage 12, observers: add rows (canaries) to an evaluation. They are reported apart."""
+    """Stage 12, observers: add rows (canaries) to an evaluation.
+
+    They are sampled and graded, and handed to `rlvr_eval_end` with ids that begin with the
+    monitor's name and a slash; they count in no record.
+    """
 
 
 @hookspec

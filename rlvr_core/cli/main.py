@@ -101,6 +101,10 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has had enough, as `| head` does.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except Exception:  # noqa: BLE001 - the outermost border: a fault of core becomes an exit code
         traceback.print_exc()
         typer.echo(

@@ -34,6 +34,7 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
             "stages": [_stage_json(stage) for stage in stages],
             "numbers": plan.to_json(),
             "environment": _environment(prepared),
+            "shared_prompts": prepared.shared_prompts(),
             "note": note,
         }
         console.out(json_module.dumps(body, indent=2), highlight=False)
@@ -47,6 +48,8 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
     console.print(_numbers(plan))
     for name, variables in _environment(prepared).items():
         console.print(f"{name} is given these environment variables: {', '.join(variables)}")
+    for split, count in prepared.shared_prompts().items():
+        console.print(f"Warning: {count} {split} prompts are trained on too.", highlight=False)
     if note:
         console.print(note, highlight=False)
     console.print("Nothing was trained: this was a dry run.", highlight=False)
@@ -95,12 +98,15 @@ def _environment(prepared: Prepared) -> dict[str, list[str]]:
 
 def _prompt_lengths(prepared: Prepared) -> tuple[Callable[[Prompt], int] | None, str]:
     """Return how to measure a prompt, or why that can't be done without fetching anything."""
-    from rlvr_core.models.source import at_hand
+    from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 
     if find_spec("transformers") is None:
         return None, "Prompt lengths were not checked: transformers is not installed."
-    folder = at_hand(prepared.resolved.stack.model, prepared.base)
+    model = prepared.resolved.stack.model
+    folder = at_hand(model, prepared.base)
     if folder is None:
+        if model != BUILT_IN:
+            resolve_model(model, base=prepared.base)  # refuses a path at which nothing stands
         return None, "Prompt lengths were not checked: the model is not on this machine yet."
     from transformers import AutoConfig, AutoTokenizer
 

@@ -72,7 +72,7 @@ class RolloutSection(Section):
     """A completion that reaches it is cut off there."""
     max_prompt_tokens: Positive | None = None
     """Longer prompts are refused before step 0. Default: what the model has room for."""
-    temperature: float = Field(default=1.0, gt=0, le=10)
+    temperature: float = Field(default=1.0, ge=0.01, le=10)
     """Of sampling, and of the log-probabilities in the loss."""
     prompt_format: Literal["auto", "chat", "text"] = "auto"
     """How a prompt given as a string is sent: as a user turn (chat), as is (text), or as a user
@@ -122,7 +122,7 @@ class EvaluateSection(Section):
     """Steps between evaluations; 0: before the first step and after the last."""
     samples_per_prompt: Positive = 1
     """Completions sampled for each row."""
-    temperature: float | None = Field(default=None, gt=0, le=10)
+    temperature: float | None = Field(default=None, ge=0.01, le=10)
     """Default: the rollout temperature."""
     also: list[str] = []
     """Verifiers of the stack that grade evaluation completions in addition; never rewarded."""
@@ -131,7 +131,7 @@ class EvaluateSection(Section):
 class VerificationSection(Section):
     """The budget of supervised verification."""
 
-    workers: Positive | None = None
+    workers: int | None = Field(default=None, ge=1, le=1024)
     """Worker processes for `cpu` verifiers. Default: (cores - 1) / local processes, at least 1."""
     timeout_s: float = Field(default=10.0, gt=0, le=3600)
     """Deadline of a row, from the moment work on it starts."""
@@ -156,7 +156,7 @@ class PluginEntry(Section):
     """Verifiers: default `verification.on_timeout`."""
     concurrency: Positive | None = None
     """Verifiers that wait for a service: rows judged at once. Default: 32."""
-    weight: float = 1.0
+    weight: float = Field(default=1.0, ge=-1e6, le=1e6)
     """Verifiers: the reward of a row is this times the score."""
     config: dict[str, Any] = {}
     """The plugin's own settings: every other key of the entry."""

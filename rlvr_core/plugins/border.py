@@ -54,6 +54,8 @@ def groups(returned: object, expected: Sequence[Row]) -> list[Group]:
             raise Unfit(f"expected the group of row {row.id!r} at {place}, got {group.row.id!r}")
         if not group.rollouts:
             raise Unfit(f"expected rollouts in the group of row {row.id!r}, got none")
+        if not all(rollout.length for rollout in group.rollouts):
+            raise Unfit(f"expected sampled tokens in every rollout of row {row.id!r}, got none")
     return found
 
 

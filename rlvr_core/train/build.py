@@ -17,7 +17,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from rlvr_core.api.errors import EnvironmentFault, StackError
+from rlvr_core.api.errors import EnvironmentFault, StackError, listed
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.session import Aggregation, Need
@@ -99,10 +99,18 @@ def open_runtime(
         lambda name, batch: engine.judge(name, [raw_row(row) for row in batch]),
         resolved.control,
     )
+    if Need.MINI_BATCH_STATS in dispatcher.needs and accelerator.num_processes > 1:
+        names = [p.name for p in resolved.plugins if Need.MINI_BATCH_STATS in p.plugin.needs]
+        raise StackError(
+            "RLVR-S104",
+            f"{listed(names)} must see whole mini-batches, which processes would share",
+            fix="train in one process, or take it out of the stack",
+        )
     # Workers start before the model moves to a device: they inherit nothing of it.
     with engine:
         model = loaded.model.to(accelerator.device)
-        model.train()
+        # Dropout would make the ratio of the first update differ from 1, and two runs differ.
+        model.eval()
         policy = Policy(
             model,
             temperature=stack.rollout.temperature,

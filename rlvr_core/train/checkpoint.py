@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_core.api.errors import RunFolderError
@@ -68,26 +69,37 @@ def save(
         for left_over in folder.glob(f"{UNFINISHED}*"):
             shutil.rmtree(left_over)
         aside.mkdir(parents=True)
-        model.save_pretrained(aside)
-        tokenizer.save_pretrained(aside)
-        torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+        try:
+            model.save_pretrained(aside)
+            tokenizer.save_pretrained(aside)
+            torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+        except (RuntimeError, SafetensorError) as exc:  # what they make of a full disk
+            raise OSError(str(exc)) from exc
         (aside / STATE).write_text(json.dumps(asdict(progress), indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
             _flush(file)
         sync_folder(aside)
         if target.exists():  # of a run that was rolled back and came here again
-            shutil.rmtree(target)
+            _remove(target)
         aside.rename(target)
         sync_folder(folder)
         for old in complete(run)[:-keep]:
-            shutil.rmtree(old)
+            _remove(old)
     return target
+
+
+def _remove(old: Path) -> None:
+    """Remove a checkpoint so that a kill in between does not leave half of one."""
+    aside = old.with_name(f"{UNFINISHED}{old.name}-old")
+    old.rename(aside)
+    shutil.rmtree(aside)
 
 
 def complete(run: Path) -> list[Path]:
     """Return the complete checkpoints of a run, oldest first."""
     folder = run / layout.CHECKPOINTS
-    return sorted(path for path in folder.glob("[0-9]*") if (path / STATE).is_file())
+    found = [path for path in folder.glob("[0-9]*") if (path / STATE).is_file()]
+    return sorted(found, key=lambda path: int(path.name))
 
 
 def newest(run: Path) -> Path:

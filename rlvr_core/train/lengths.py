@@ -48,7 +48,7 @@ def _limit(prepared: Prepared, positions: int | None) -> tuple[int, str]:
     if positions:
         completion = rollout.max_completion_tokens
         reason = f"the model has {positions} positions, completions may take {completion}"
-        limits.append((positions - completion, reason))
+        limits.append((max(positions - completion, 0), reason))
     if rollout.max_prompt_tokens:
         limits.append((rollout.max_prompt_tokens, "rollout.max_prompt_tokens"))
     return min(limits)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEvent
 from rlvr_core.api.rollouts import Group, Row
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate import layout
 from rlvr_core.evaluate.measure import Exam, Measured, measure, own_grader
 from rlvr_core.evaluate.record import evaluation_record
 from rlvr_core.train import checkpoint
@@ -70,17 +71,16 @@ class Run:
     def train(self) -> Action | None:
         """Run the remaining steps. Return the action of a monitor that ended the run, or None."""
         train = self.runtime.stack.train
-        every = self.runtime.stack.evaluate.every
         self._observe(self.runtime.dispatcher.run_start, self.info)
-        ending = None if self.step else self._evaluate_all()
+        ending = self._evaluate_if_due()
         while ending is None and self.step < train.steps:
-            ending = self._step()
-            last = self.step == train.steps
-            if ending is None and (last or (every and self.step % every == 0)):
-                ending = self._evaluate_all()
+            ending = self._step() or self._evaluate_if_due()
             due = bool(train.checkpoint_every) and self.step % train.checkpoint_every == 0
-            pauses = ending is not None and ending.kind is ActionKind.PAUSE
-            if pauses or (ending is None and (last or due)):
+            if ending is None:
+                saves = due or self.step == train.steps
+            else:
+                saves = ending.kind is not ActionKind.ROLL_BACK
+            if saves:
                 self._save()
         status = "finished" if ending is None else "stopped"
         self._observe(self.runtime.dispatcher.run_end, self.info, status)
@@ -135,20 +135,40 @@ class Run:
             self._log_faults()
         return apply_actions(self.runtime, self.step, actions, self.log_event)
 
-    def _evaluate_all(self) -> Action | None:
-        """Measure every split that the stack names. Return an action that ends the run, or None."""
+    def _evaluate_if_due(self) -> Action | None:
+        """Measure every split that is due at this step and was not measured yet.
+
+        Asked again after a resume: a pause may have come between a step and its evaluation.
+
+        Returns:
+            An action that ends the run, or None.
+        """
+        every = self.runtime.stack.evaluate.every
+        is_last = self.step == self.runtime.stack.train.steps
+        if not (self.step == 0 or is_last or (every and self.step % every == 0)):
+            return None
+        done = self.runtime.gather(self._measured_splits() if self._is_main else [])
         ending = None
         for split, rows in self.splits.items():
-            self._say(f"evaluating {split}: {len(rows)} prompts")
-            ending = ending or self._evaluate(split, rows)
+            if split not in done and ending is None:
+                self._say(f"evaluating {split}: {len(rows)} prompts")
+                ending = self._evaluate(split, rows)
         return ending
+
+    def _measured_splits(self) -> list[str]:
+        """Return the splits that ``evals.jsonl`` has a record of at this step."""
+        records = layout.read_json_lines(self.folder.path / layout.EVALS).records
+        return [record["split"] for record in records if record.get("step") == self.step]
 
     def _evaluate(self, split: str, rows: Sequence[Row]) -> Action | None:
         runtime = self.runtime
         exam = exam_of(runtime)
         started = time.perf_counter()
         measured = self._measure(split, rows, exam)
-        canaries = [row for _, row in runtime.dispatcher.eval_prompts(split, self.step)]
+        canaries = [
+            replace(row, id=f"{monitor}/{row.id}")
+            for monitor, row in runtime.dispatcher.eval_prompts(split, self.step)
+        ]
         watched = self._measure(f"{split}-canaries", canaries, exam).rollouts if canaries else []
         rollouts = runtime.gather(measured.rollouts)
         verdicts = {grader: runtime.gather(given) for grader, given in measured.verdicts.items()}

@@ -147,9 +147,9 @@ def _pack(bundles: Sequence[Bundle], device: torch.device) -> MicroBatch:
         position_ids_BS=torch.tensor(positions, device=device),
         part_BS=torch.tensor(parts, device=device),
         is_shared=any(len(bundle.rollouts) > 1 for bundle in bundles),
-        predictor_T=torch.tensor(predictors, device=device),
-        token_T=torch.tensor(tokens, device=device),
-        rollout_T=torch.tensor(owners, device=device),
+        predictor_T=torch.tensor(predictors, dtype=torch.long, device=device),
+        token_T=torch.tensor(tokens, dtype=torch.long, device=device),
+        rollout_T=torch.tensor(owners, dtype=torch.long, device=device),
         sampler_logp_T=torch.tensor(sampler_logps, dtype=torch.float32, device=device),
     )
 

@@ -32,6 +32,15 @@ class Prepared:
         """The splits that are for measuring."""
         return [split for split in self.splits if split != "train"]
 
+    def shared_prompts(self) -> dict[str, int]:
+        """Return, for each split that is measured, how many of its prompts are trained on too."""
+        trained = {row.prompt for row in self.splits.get("train", [])}
+        shared = {
+            split: sum(row.prompt in trained for row in self.splits[split])
+            for split in self.measured
+        }
+        return {split: count for split, count in shared.items() if count}
+
     @property
     def base(self) -> Path:
         """The folder that relative paths of the stack start from."""

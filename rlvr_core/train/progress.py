@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from rlvr_core.api.verdicts import Json
@@ -42,3 +42,35 @@ class Silent:
 
     def event(self, record: Mapping[str, Json]) -> None:
         """Ignore."""
+
+
+class Unbreakable:
+    """Passes news on until the other side breaks (a closed pipe, a full disk), then keeps quiet.
+
+    Whoever watches a run must not be able to end it.
+    """
+
+    def __init__(self, reporter: Reporter) -> None:
+        self._reporter: Reporter = reporter
+
+    def phase(self, text: str) -> None:
+        """Pass on."""
+        self._try(lambda reporter: reporter.phase(text))
+
+    def step(self, record: Mapping[str, Json]) -> None:
+        """Pass on."""
+        self._try(lambda reporter: reporter.step(record))
+
+    def evaluation(self, record: Mapping[str, Json]) -> None:
+        """Pass on."""
+        self._try(lambda reporter: reporter.evaluation(record))
+
+    def event(self, record: Mapping[str, Json]) -> None:
+        """Pass on."""
+        self._try(lambda reporter: reporter.event(record))
+
+    def _try(self, tell: Callable[[Reporter], None]) -> None:
+        try:
+            tell(self._reporter)
+        except OSError:
+            self._reporter = Silent()

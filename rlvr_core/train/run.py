@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from accelerate import Accelerator
 
 from rlvr_core import __version__
-from rlvr_core.api.errors import RunFolderError, StackError
+from rlvr_core.api.errors import EnvironmentFault, RunFolderError, StackError
 from rlvr_core.api.events import Finding, Severity
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
@@ -29,7 +29,7 @@ from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import Run
 from rlvr_core.train.manifest import code_revision, hardware_facts
 from rlvr_core.train.prepare import Prepared
-from rlvr_core.train.progress import Reporter, Silent
+from rlvr_core.train.progress import Reporter, Silent, Unbreakable
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
@@ -65,12 +65,13 @@ def train(
         RunFolderError: The folder is taken, or holds another run.
         RlvrError: Whatever is wrong with the stack, the data, the model or a plugin.
     """
-    reporter = reporter or Silent()
+    reporter = Unbreakable(reporter or Silent())
     stack = prepared.resolved.stack
     accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
     manifest = make_manifest(prepared, out.name)
     if not resume:
         RunFolder.require_free(out)
+    accelerator.wait_for_everyone()  # none may find the folder that another has made already
     source = resolve_model(stack.model, reporter.phase, prepared.base)
     begins_at = _checkpoint_to_resume(out, manifest) if resume else None
     reporter.phase("loading the model")
@@ -97,7 +98,7 @@ def train(
             run.resume(begins_at)
         if resume and accelerator.is_main_process:
             folder.rewind(run.step if begins_at else -1)
-        return _run_to_its_end(run, is_resumed=resume)
+        return _run_to_its_end(run, prepared.shared_prompts(), is_resumed=resume)
 
 
 def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
@@ -131,7 +132,7 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
     }
 
 
-def _run_to_its_end(run: Run, *, is_resumed: bool) -> Outcome:
+def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int], *, is_resumed: bool) -> Outcome:
     """Run the remaining steps and write down how the run ended, whatever happens."""
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
@@ -145,16 +146,21 @@ def _run_to_its_end(run: Run, *, is_resumed: bool) -> Outcome:
 
     if is_resumed and is_main:
         resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
-        folder.update_manifest(status="running", resumes=resumes)
+        folder.update_manifest(status="running", ended=None, resumes=resumes)
     try:
         if run.step == 0:
             _audit(run.runtime, run)
+            for split, count in shared_prompts.items():
+                reason = f"{count} of {len(run.splits[split])} {split} prompts are trained on too"
+                run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})
         ending = run.train()
     except KeyboardInterrupt:
         note("interrupted")
         raise
     except BaseException as exc:
-        note("failed", f"{type(exc).__name__}: {getattr(exc, 'message', exc)}")
+        # A disk that is full must not hide what went wrong first.
+        with suppress(EnvironmentFault):
+            note("failed", f"{type(exc).__name__}: {getattr(exc, 'message', exc)}")
         raise
     if ending is None:
         note("finished")

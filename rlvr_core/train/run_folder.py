@@ -87,8 +87,11 @@ class RunFolder:
 
         Raises:
             RunFolderError: RLVR-T101.
+            EnvironmentFault: RLVR-T106, no file system takes such a path.
         """
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        with storing(path):
+            is_taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+        if is_taken:
             raise _occupied(path)
 
     @classmethod

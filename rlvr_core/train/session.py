@@ -24,6 +24,8 @@ class StepSession:
     prompts_drawn: int
     samples_taken: Counter[str] = field(default_factory=Counter)
     """Samples drawn so far in this step, by row id."""
+    _owners: dict[str, int] = field(default_factory=dict)
+    """The process that samples a row in this step, by row id."""
 
     def __post_init__(self) -> None:
         self.runtime.judge.begin(f"step {self.step}")
@@ -42,6 +44,21 @@ class StepSession:
     def temperature(self) -> float:
         """Of the sampling distribution."""
         return self.runtime.stack.rollout.temperature
+
+    def share(self, rows: Sequence[Row]) -> list[Row]:
+        """Return this process's part of the prompts of a step, in order.
+
+        All copies of a row go to one process, which numbers their samples: each has a random number
+        of its own, the same one whatever the number of processes.
+        """
+        new = [
+            row_id for row_id in dict.fromkeys(row.id for row in rows) if row_id not in self._owners
+        ]
+        processes = self.runtime.accelerator.num_processes
+        for place, row_id in enumerate(new):
+            self._owners[row_id] = place * processes // len(new)
+        rank = self.runtime.accelerator.process_index
+        return [row for row in rows if self._owners[row.id] == rank]
 
     def sample(
         self,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rlvr_core.api.rollouts import Group, Rollout
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
-from rlvr_core.train.update import UpdateResult, update
+from rlvr_core.train.update import UpdateResult, needs_forward, update
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ def collect(runtime: Runtime, session: StepSession) -> Collected:
     while missing > 0 and found.rounds < runtime.stack.rollout.max_rounds:
         rows = hooks.select_prompts(runtime.train_rows, missing, session)  # 1
         session.prompts_drawn += len(rows)
-        groups = hooks.sample_groups(session, runtime.share_of_rank(rows))  # 2
+        groups = hooks.sample_groups(session, session.share(rows))  # 2
         session.score(groups)  # 3
         groups = hooks.rescue_groups(session, groups, settle=session.score)  # 4
         hooks.shape_rewards(session, groups)  # 5
@@ -71,7 +71,8 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     total = UpdateResult()
     old_logps = None
     if settings.passes * settings.mini_batches > 1:
-        old_logps = runtime.policy_logps(trainable(groups))
+        rollouts = [r for r in trainable(groups) if needs_forward(runtime, r)]
+        old_logps = runtime.policy_logps(rollouts)
     for _ in range(settings.passes):
         for mini_batch in mini_batches:
             total += update(runtime, session, mini_batch, old_logps)  # 10, 11

@@ -124,15 +124,13 @@ def _token_factors(
         id(rollout): scale * group.weight * rollout.loss_weight
         for (group, rollout), scale in zip(pairs, scales, strict=True)
     }
-    needed = [
-        rollout
-        for _, rollout in pairs
-        if runtime.loss_acts_without_advantage or _has_advantage(rollout)
-    ]
-    return factors, needed
+    return factors, [rollout for _, rollout in pairs if needs_forward(runtime, rollout)]
 
 
-def _has_advantage(rollout: Rollout) -> bool:
+def needs_forward(runtime: Runtime, rollout: Rollout) -> bool:
+    """Tell whether a rollout can move the policy: it has an advantage, or the loss needs none."""
+    if runtime.loss_acts_without_advantage:
+        return True
     advantage = rollout.advantage
     return any(advantage) if isinstance(advantage, Sequence) else advantage != 0
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -49,3 +50,22 @@ def test_two_processes_make_the_update_of_one(write_stack, runtimes, tmp_path):
                 both = load_file(tmp_path / f"both-{number}.{rank}")
                 for key, weight in weights.items():
                     torch.testing.assert_close(both[key], weight, atol=1e-6, rtol=0, msg=key)
+
+
+def test_copies_of_a_row_go_to_one_process_also_in_later_rounds(runtimes, session_of):
+    with runtimes() as runtime:
+        a, b, c, d = runtime.train_rows[:4]
+        shares = {}
+        for rank in (0, 1):
+            runtime.accelerator = SimpleNamespace(num_processes=2, process_index=rank)
+            session = session_of(runtime)
+            shares[rank] = [session.share([a, b, a, c]), session.share([c, d, b])]
+
+    for first, second in (shares[0], shares[1]):
+        assert first
+        assert second
+    both = [[row.id for row in shares[0][n] + shares[1][n]] for n in (0, 1)]
+    assert sorted(both[0]) == sorted(row.id for row in (a, b, a, c))
+    assert sorted(both[1]) == sorted(row.id for row in (c, d, b))
+    owners = [{row.id for of_round in shares[rank] for row in of_round} for rank in (0, 1)]
+    assert not owners[0] & owners[1]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 import torch
 
-from rlvr_core.api.errors import DataError, RunFolderError
+from rlvr_core.api.errors import DataError, EnvironmentFault, RunFolderError
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
@@ -275,3 +276,89 @@ def test_one_prompt_many_times_has_randomness_for_each(write_stack, tmp_path):
     table = parquet.read_table(run / "rollouts/000001.parquet").to_pylist()
     assert [row["sample_index"] for row in table] == list(range(16))
     assert len({row["completion"] for row in table}) > 12
+
+
+def test_a_stopped_run_continues_where_it_stopped_and_measures_what_was_due(write_stack, tmp_path):
+    run = tmp_path / "run"
+    stops = [{"dead-groups": {"warn_after": 1, "stop_after": 1}}]
+    stack = write_stack(
+        monitors=stops, evaluate={"splits": ["dev"], "every": 1}, train={"steps": 3}
+    )
+
+    first = train(prepare(stack), run)
+    evaluated = [record["step"] for record in lines(run / "evals.jsonl")]
+    second = train(prepare(stack), run, resume=True)
+
+    assert (first.status, second.status) == ("stopped", "finished")
+    assert evaluated == [0]
+    assert [record["step"] for record in lines(run / "metrics.jsonl")] == [1, 2, 3]
+    assert [record["step"] for record in lines(run / "evals.jsonl")] == [0, 1, 2, 3]
+    assert not (run / "discarded").exists()
+
+
+def test_dropout_is_off(write_stack, tiny_model, tmp_path):
+    stack = pay_for_letters(write_stack(**LEARNABLE))
+    model = tmp_path / "with-dropout"
+    shutil.copytree(tiny_model, model)
+    config = json.loads((model / "config.json").read_text())
+    (model / "config.json").write_text(json.dumps({**config, "attention_dropout": 0.5}))
+
+    for name in ("first", "second"):
+        train(prepare(stack, ["train.steps=3", f"model={model}"]), tmp_path / name)
+    train(prepare(stack, ["train.steps=3"]), tmp_path / "without")
+
+    for name in ("first", "second"):
+        assert_same_bits(weights(tmp_path / "without"), weights(tmp_path / name))
+
+
+def test_prompts_that_are_measured_and_trained_on_are_warned_of(write_stack, tmp_path):
+    stack = write_stack(evaluate={"splits": ["dev"]}, train={"steps": 1})
+    lines_of_train = (stack.parent / "train.jsonl").read_text().splitlines(keepends=True)
+    (stack.parent / "dev.jsonl").write_text("".join(lines_of_train[:3]))
+
+    train(prepare(stack), tmp_path / "run")
+
+    reasons = [event["reason"] for event in lines(tmp_path / "run/events.jsonl")]
+    assert "3 of 3 dev prompts are trained on too" in reasons
+
+
+def test_a_reporter_that_breaks_does_not_end_the_run(write_stack, tmp_path):
+    class Broken(Silent):
+        def step(self, record):
+            raise BrokenPipeError
+
+    outcome = train(prepare(write_stack()), tmp_path / "run", reporter=Broken())
+
+    assert outcome.status == "finished"
+
+
+def test_a_checkpoint_that_a_full_disk_cuts_short_is_an_error_and_loses_nothing(
+    write_stack, tmp_path, monkeypatch
+):
+    run = tmp_path / "run"
+    prepared = prepare(write_stack(train={"steps": 2, "checkpoint_every": 1}))
+
+    def full(state, path):
+        if path.parent.name.endswith("000002"):
+            path.write_bytes(b"half")
+            raise RuntimeError("unexpected pos 4")  # torch's word for a full disk
+        real(state, path)
+
+    real = torch.save
+    monkeypatch.setattr(torch, "save", full)
+    with pytest.raises(EnvironmentFault) as refused:
+        train(prepared, run)
+    monkeypatch.undo()
+
+    assert refused.value.code == "RLVR-T106"
+    assert [path.name for path in checkpoint.complete(run)] == ["000001"]
+    assert train(prepared, run, resume=True).status == "finished"
+
+
+def test_checkpoints_are_ordered_by_their_step(tmp_path):
+    for name in ("999999", "1000000", "000003"):
+        folder = tmp_path / "checkpoints" / name
+        folder.mkdir(parents=True)
+        (folder / checkpoint.STATE).write_text("{}")
+
+    assert [path.name for path in checkpoint.complete(tmp_path)] == ["000003", "999999", "1000000"]

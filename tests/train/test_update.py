@@ -259,6 +259,16 @@ def test_groups_without_signal_cost_no_forward_pass(runtimes, session_of, make_g
     assert len(calls) == 4  # one a rollout of the live group
 
 
+def test_groups_without_signal_cost_nothing_with_several_updates_either(
+    runtimes, session_of, make_groups
+):
+    with runtimes(train={"passes": 2}) as runtime:
+        calls = forward_calls(runtime)
+        learn(runtime, session_of(runtime), make_groups(runtime, [[1.0] * 4, [0.0] * 4]))
+
+    assert not calls
+
+
 def test_skipping_dead_groups_leaves_the_update_unchanged(
     runtimes, session_of, make_groups, monkeypatch
 ):
