@@ -91,7 +91,7 @@ class TrainSection(Section):
     learning_rate: float = Field(gt=0, lt=1)
     """Of AdamW, after the warm-up."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Steps over which the learning rate rises linearly from 0."""
+    """Steps over which the learning rate rises linearly from 0; a shorter run ends on the way."""
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
     """Of AdamW."""
     max_grad_norm: float = Field(default=1.0, gt=0)

@@ -135,16 +135,6 @@ def _mini_batches_are_not_empty(sections: Sections) -> Iterator[Problem]:
         )
 
 
-def _warmup_ends(sections: Sections) -> Iterator[Problem]:
-    train: TrainSection | None = sections.get("train")
-    if train is not None and train.warmup_steps >= train.steps:
-        yield Problem(
-            ("train", "warmup_steps"),
-            f"must be less than train.steps ({train.steps}), got {train.warmup_steps}: "
-            "the learning rate would never be reached",
-        )
-
-
 def _shown(loc: Path) -> str:
     return f"{loc[0]}[{loc[1]}]" if len(loc) > 1 else str(loc[0])
 
@@ -157,5 +147,4 @@ _RULES: tuple[Callable[[Sections], Iterator[Problem]], ...] = (
     _splits_differ,
     _also_names_verifiers,
     _mini_batches_are_not_empty,
-    _warmup_ends,
 )
