@@ -72,6 +72,17 @@ def test_a_small_float_ground_truth_is_read_as_a_number(judge):
     assert judge(r"\boxed{0.00001}", 1e-5).score == 1
 
 
+@pytest.mark.parametrize("answer", [[], True, False])
+def test_a_ground_truth_that_names_no_answer_is_refused(answer):
+    with pytest.raises(ValidationError):
+        MathSympy.GroundTruth(answer=answer)
+
+
+@pytest.mark.parametrize("answer", ["", "nan", "True", ["4"], 0, 1, 0.5])
+def test_text_and_numbers_stay_ground_truths_as_they_are(answer):
+    assert MathSympy.GroundTruth(answer=answer).answer == answer
+
+
 def test_diagnostics_are_small_valid_text_without_the_ground_truth(judge):
     verdict = judge(r"\boxed{" + "9\ud800\x00" * 3000 + "}", "SECRET")
     assert len(verdict.diagnostics["answer"]) <= 200

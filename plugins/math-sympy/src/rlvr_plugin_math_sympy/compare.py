@@ -243,7 +243,9 @@ def _rational(text: str) -> Fraction | None:
 
 def _same_based(answer: Shape, gold: Shape) -> bool:
     if isinstance(answer, Based) and isinstance(gold, Based):
-        return (answer.digits.casefold(), answer.base) == (gold.digits.casefold(), gold.base)
+        if answer.base == gold.base:
+            return answer.digits.casefold() == gold.digits.casefold()
+        return answer.value is not None and answer.value == gold.value
     based, other = (answer, gold) if isinstance(answer, Based) else (gold, answer)
     if not isinstance(based, Based) or not isinstance(other, Leaf):
         return False

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from rlvr_plugin_math_sympy.marks import without_comments, without_phantoms
+
 Mode = Literal["strict", "flexible"]
 
 MAX_COMPLETION_CHARACTERS = 200_000
@@ -57,9 +59,11 @@ _NEGATED_BOX = re.compile(
 
 def find_answer(completion: str, mode: Mode = "strict") -> Answer | None:
     """Return the answer that `completion` claims, or None when it claims none."""
-    text = after_reasoning(completion[-MAX_COMPLETION_CHARACTERS:])
+    written = completion[-MAX_COMPLETION_CHARACTERS:]
+    text = after_reasoning(without_comments(written, left_open=False))
     if text is None:
         return None
+    text = without_phantoms(without_comments(text, left_open=True))
     boxes, unclosed = _boxes(text)
     if boxes:
         return _from_boxes(text, boxes)
@@ -193,7 +197,7 @@ _NEGATED_MARKER = re.compile(
     re.I,
 )
 _CLAIM_END = re.compile(
-    r"\n|</answer>|[。！？；]|(?<!\bapprox)(?<!\bvs)[.!?](?=[\s\"'*$)]*(?:\s|$))"
+    r"\n|</answer>|[。！？；]|(?<!\bapprox)(?<!\bvs)(?<!\.)[.!?](?=[\s\"'*$)]*(?:\s|$))"
     r"|,?\s+(?:because|since|which|where|whereas|as we|so that|but|hence|after|when"
     r"|assuming|by the)\b"
     r"|,\s*(?:not|so|as|and not|rather|instead|though|although|I\s+(?:think|believe|guess|hope))\b"
@@ -227,6 +231,13 @@ def _last_claim(text: str) -> tuple[str | None, bool]:
     return None, negated
 
 
+_LISTED_OPTIONS = re.compile(
+    r"\(?(?P<first>[A-J])[.)](?=\s)(?![^\n]*\b(?:options?|choices?|is|are|was|not|because|since)\b)"
+    r"[^\n]*?\s\(?(?!(?P=first))[A-J][.)](?=\s)"
+)
+"""``A. 3 B. 4``: options after the marker, not a sentence about one of them."""
+# "The answer is 4..." trails off at the end of its line; in a box, or before more, 4... goes on.
+_TRAILING_OFF = re.compile(r"(?<![\d.])(\d+)\s*(?:\.{3,}|…)$")
 _OPENING_NOISE = re.compile(r"[\s$*:：`]*(?:\\\[|\\\()?[\s$*`]*")
 
 
@@ -239,8 +250,10 @@ def _claim_text(rest: str, *, whole_line: bool) -> str:
         return lead + rest[skipped:].split("\n", 1)[0].strip()
     body = rest[skipped:]
     end = _CLAIM_END.search(body)
+    if _LISTED_OPTIONS.match(body):
+        return body.split("\n", 1)[0].strip()
     claim = body[: end.start()] if end else body
-    claim = _REMARK.sub("", claim).strip()
+    claim = _TRAILING_OFF.sub(r"\1", _REMARK.sub("", claim).strip())
     claim = re.sub(r"(?:\$\$?|\\\]|\\\)|\*\*)\s*$", "", claim).strip()
     if claim.count("$") % 2 == 1 and not lead:
         claim = claim.replace("$", "", 1)

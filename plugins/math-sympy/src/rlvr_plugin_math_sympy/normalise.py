@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from rlvr_plugin_math_sympy.marks import without_marks, without_phantoms
 from rlvr_plugin_math_sympy.numbers import chinese_to_text
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
@@ -145,7 +146,7 @@ def _plain_character(character: str) -> str:
 
 def tidy(text: str) -> str:
     """Return an answer in one spelling; it keeps its meaning, its structure and its units."""
-    text = _strip_wrapping(clean_characters(text))
+    text = _strip_wrapping(without_marks(without_phantoms(clean_characters(text))))
     if "\\" in text or "{" in text or "~" in text:
         text = _tidy_latex(text)
     text = _strip_wrapping(_SPACES.sub(" ", text))

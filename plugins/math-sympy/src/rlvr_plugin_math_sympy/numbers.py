@@ -134,7 +134,8 @@ _LARGE = {"万": 10**4, "亿": 10**8}
 _NUMERAL = "[零〇一二两三四五六七八九十百千万亿\\d.]"
 _DECIMALS = "(?:点[零〇一二三四五六七八九]+)?"
 _MIXED = re.compile(f"(负?)(?:({_NUMERAL}+)又)?({_NUMERAL}+)分之({_NUMERAL}+{_DECIMALS})")
-_WHOLE = re.compile(f"(负?)({_NUMERAL}+)")
+# 4千克 is four kilograms; only after Chinese digits may 千 be a thousand there.
+_WHOLE = re.compile(f"(负?)((?:(?!(?<=[0-9])千[克米瓦]){_NUMERAL})+)")
 _POINT = re.compile("(负?)([零〇一二两三四五六七八九十百千万亿]+)点([零〇一二三四五六七八九]+)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+MAX_BASED_DIGITS = 1_000
 Operation = Literal["union", "intersection", "difference"]
 
 
@@ -93,6 +94,14 @@ class Based:
 
     digits: str
     base: int
+
+    @property
+    def value(self) -> int | None:
+        """The number, or None when a digit is too large for the base or there are too many."""
+        try:
+            return int(self.digits, self.base) if len(self.digits) <= MAX_BASED_DIGITS else None
+        except ValueError:
+            return None
 
 
 Shape = Leaf | Group | Interval | Region | Labelled | Equation | Inequality | Matrix | Ratio | Based

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlvr_plugin_math_sympy.exact import exact_value
-from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
-from rlvr_plugin_math_sympy.plain import parse
+from rlvr_plugin_math_sympy.chains import disagreeing_member
 from rlvr_plugin_math_sympy.shapes import (
     EMPTY,
     REALS,
@@ -223,22 +221,16 @@ def has_variables(text: str) -> bool:
 
 def _equalities(sides: list[str], depth: int) -> Shape:
     first, last = sides[0], sides[-1]
+    disagreeing = disagreeing_member(sides)
+    if disagreeing is not None:
+        return Equation(disagreeing, last)
     if is_label(first):
         return _labelled(first, last, depth)
     if len(sides) == 2 and is_label(last):
         return _labelled(last, first, depth)
     if len(sides) > 2 or not has_variables(first):
-        return Equation(first, last) if _contradict(first, last) else read(last, depth + 1)
+        return read(last, depth + 1)
     return Equation(first, last)
-
-
-def _contradict(first: str, last: str) -> bool:
-    """Return whether two sides of an equality are numbers more than a per cent apart."""
-    try:
-        left, right = exact_value(parse(first)), exact_value(parse(last))
-    except (NotMathsError, TooCostlyError):
-        return False
-    return left is not None and right is not None and abs(left - right) > abs(left) / 100
 
 
 def _labelled(label: str, right: str, depth: int) -> Shape:

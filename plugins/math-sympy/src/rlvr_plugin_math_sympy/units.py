@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rlvr_plugin_math_sympy.modifiers import changes_number, leading_multiplier
+
 _TABLE = """
 mm millimeter millimetre 毫米
 cm centimeter centimetre 厘米
@@ -61,77 +63,6 @@ for _line in _TABLE.strip().splitlines():
         _CANONICAL[_name] = _first
 _FOLDED = {name.casefold(): symbol for name, symbol in _CANONICAL.items() if len(name) > 2}
 
-_MULTIPLIERS = {
-    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-    "dozen": 12, "万": 10**4, "亿": 10**8,
-}  # fmt: skip
-_NOT_UNITS = frozenset(
-    [
-        "or",
-        "and",
-        "not",
-        "is",
-        "are",
-        "plus",
-        "minus",
-        "times",
-        "over",
-        "divided",
-        "by",
-        "to",
-        "if",
-        "then",
-        "than",
-        "between",
-        "from",
-        "more",
-        "less",
-        "mod",
-        "factorial",
-        "squared_",
-        "infinity",
-        "pi",
-        "half",
-        "halves",
-        "third",
-        "thirds",
-        "quarter",
-        "quarters",
-        "fifth",
-        "fifths",
-        "tenth",
-        "tenths",
-        "hundredths",
-        "percent",
-        "sqrt",
-        "root",
-        "sin",
-        "cos",
-        "tan",
-        "log",
-        "ln",
-        "exp",
-        "point",
-        "negative",
-        "positive",
-        "but",
-        "e",
-        "i",
-        "x",
-        "y",
-        "z",
-        "n",
-        "maybe",
-        "either",
-        "neither",
-        "possibly",
-        "approximately",
-        "about",
-        "around",
-        "unless",
-        "without",
-    ]
-)
 _PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "立方": "^3"}
 
 _EXPONENT = r"(?:\s*\^\s*\{?(?P<exp>-?\d)\}?)?"
@@ -191,13 +122,13 @@ def _measured(text: str, match: re.Match[str], unit: str, *, known_only: bool) -
     head = text[: match.start()].rstrip()
     groups = match.groupdict()
     words = unit.split()
-    if words and words[0].casefold() in _MULTIPLIERS:
-        factor = _MULTIPLIERS[words[0].casefold()]
-        rest = canonical_unit(" ".join(words[1:])) if words[1:] else ""
+    factor, counted = leading_multiplier(words)
+    if len(counted) < len(words) and not (counted and changes_number(" ".join(counted))):
+        rest = canonical_unit(" ".join(counted)) if counted else ""
         return Measured(f"({head})*{factor}", "" if rest == "of" else rest)
     if unit.casefold() in ("percent", "percents", "per cent", "pct"):
         return Measured(head + "%", "")
-    if any(word.casefold() in _NOT_UNITS for word in words):
+    if changes_number(unit):
         return Measured(text, "")
     name = canonical_unit(unit)
     if known_only and not _is_known(name):

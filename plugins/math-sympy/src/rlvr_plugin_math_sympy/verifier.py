@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from rlvr_core.api import (
     FailureCategory,
@@ -17,9 +17,12 @@ from rlvr_core.api import (
     Verdict,
     VerifyRow,
 )
-from rlvr_plugin_math_sympy.compare import prepared, same_answer
+from rlvr_plugin_math_sympy.compare import prepared, same_answer, shape_of
 from rlvr_plugin_math_sympy.extract import find_answer
+from rlvr_plugin_math_sympy.forms import is_plain_number, wants_number
+from rlvr_plugin_math_sympy.guards import MAX_ANSWER_CHARACTERS
 from rlvr_plugin_math_sympy.leaves import Ladder
+from rlvr_plugin_math_sympy.normalise import canonical, tidy
 
 SHOWN_CHARACTERS = 200
 MAX_GOLD_WORDS = 12
@@ -48,6 +51,11 @@ class MathSympy(RowVerifier):
             description="Absolute tolerance for ground truths that are not integers, on top of the "
             "rounding policies T1 and T2.",
         )
+        require_number: bool = Field(
+            default=False,
+            description="When the ground truth is a plain number, the answer must be one as well: "
+            "12 + 30 is no answer to 'What is 12 + 30?'",
+        )
 
     class GroundTruth(Strict):
         """What a data row must say."""
@@ -55,6 +63,17 @@ class MathSympy(RowVerifier):
         answer: str | int | float | list[str] = Field(
             description="The right answer as text, LaTeX or a number; a list means any of these."
         )
+
+        @field_validator("answer", mode="before")
+        @classmethod
+        def _says_something(cls, answer: object) -> object:
+            if isinstance(answer, bool):
+                raise ValueError(
+                    "true and false are no answers; write the text or the number meant"
+                )
+            if answer == []:
+                raise ValueError("an empty list holds no right answer; name at least one")
+            return answer
 
     config: Config
 
@@ -69,6 +88,9 @@ class MathSympy(RowVerifier):
         golds = [gold for gold in _golds(row.ground_truth.answer) if _is_usable(prepared(gold))]
         if not golds:
             return self.abstain(FailureCategory.BAD_GROUND_TRUTH, Stage.PARSE, answer=shown)
+        if self.config.require_number and _is_no_number(answer.parts, golds):
+            failure, stage = FailureCategory.WRONG_ANSWER, Stage.COMPARE
+            return self.judge(0.0, failure, stage, answer=shown, rung="form")
         return self._climb(answer.parts, golds, shown)
 
     def _climb(self, parts: Sequence[str], golds: Sequence[str], shown: str) -> Verdict:
@@ -86,6 +108,17 @@ class MathSympy(RowVerifier):
 
 def _height(rung: str) -> int:
     return ("string", "number", "structure", "symbolic").index(rung)
+
+
+def _is_no_number(parts: Sequence[str], golds: Sequence[str]) -> bool:
+    """Return whether a number is wanted and the answer is none, nor a ground truth word by word."""
+    tidied_golds = [prepared(gold) for gold in golds]
+    if not any(wants_number(shape_of(gold)) for gold in tidied_golds):
+        return False
+    tidied = [tidy(part[: MAX_ANSWER_CHARACTERS * 20]) for part in parts]
+    if len(tidied) == 1 and canonical(tidied[0]) in map(canonical, tidied_golds):
+        return False
+    return not all(is_plain_number(shape_of(part)) for part in tidied)
 
 
 def _golds(answer: str | int | float | list[str]) -> list[str]:

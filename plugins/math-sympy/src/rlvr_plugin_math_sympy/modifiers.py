@@ -1,0 +1,57 @@
+"""Words after a number that are no unit, because they change it or deny it."""
+
+from __future__ import annotations
+
+import re
+
+MULTIPLIERS = {
+    "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
+    "quadrillion": 10**15, "dozen": 12, "lakh": 10**5, "crore": 10**7, "万": 10**4, "亿": 10**8,
+}  # fmt: skip
+
+_CHANGING_WORDS = """
+    or and not no is are was isn't aren't plus minus times over divided by to if then than
+    between from more less fewer mod modulo factorial infinity pi half halves third thirds quarter
+    quarters fifth fifths tenth tenths hundredths percent sqrt root sin cos tan log ln exp point
+    negative positive but except excluding remainder e i x y z n maybe either neither possibly
+    approximately about around unless without never actually wait
+    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
+"""
+_CHANGING = frozenset(_CHANGING_WORDS.split())
+"""No unit has one of these in it."""
+_CHANGING_LAST_WORDS = """
+    square cube doubled double halved tripled triple quadrupled quadruple twice
+    thrice inverse inverted reciprocal negated opposite complement raised power increased decreased
+    reduced added subtracted multiplied rounded truncated factored
+    wrong false incorrect untrue invalid impossible mistaken mistake error nonsense denied rejected
+    unlikely doubtful nope nay none nothing again
+"""
+_CHANGING_LAST = frozenset(_CHANGING_LAST_WORDS.split())
+"""These change or deny a number unless a noun follows: ``4 wrong answers`` has a unit."""
+_CHANGING_HAN = re.compile(
+    "[不错非没的半负余几十或]|分之|根号|阶乘|倒数|相反|次方|以[上下内外]|左右|^(?:多|打|成|平方|立方)$"
+    "|百(?!分点)|千(?![米克瓦])"
+)
+
+
+def changes_number(unit: str) -> bool:
+    """Return whether the words after a number change it or deny it, so that they are no unit."""
+    words = [word.strip("-'.,").casefold() for word in unit.split()]
+    if not words:
+        return False
+    if _CHANGING.intersection(words) or words[-1] in _CHANGING_LAST:
+        return True
+    return words[0] in ("squared", "cubed") or _CHANGING_HAN.search(unit) is not None
+
+
+def leading_multiplier(words: list[str]) -> tuple[int, list[str]]:
+    """Return the product of the multipliers that `words` start with, and the words after them."""
+    factor, index = 1, 0
+    for word in words:
+        name = word.casefold()
+        value = MULTIPLIERS.get(name) or MULTIPLIERS.get(name.removesuffix("s"))
+        if value is None:
+            break
+        factor, index = factor * value, index + 1
+    return factor, words[index:]
