@@ -15,7 +15,7 @@ from rich.text import Text
 from rlvr_core.evaluate.layout import to_json_text
 from rlvr_core.report.compare import Change
 from rlvr_core.report.page import visible, write_report
-from rlvr_core.report.read import find_arms, read_run
+from rlvr_core.report.read import find_arms, read_arms
 from rlvr_core.report.sentences import interval_text, percent, points
 from rlvr_core.report.summary import Summary, summarise
 
@@ -25,7 +25,8 @@ def report(
         Path, typer.Argument(help="A run folder, or one with the arms `verifier` and `control`.")
     ],
     control: Annotated[
-        Path | None, typer.Option("--control", help="Run folder of the control arm.")
+        Path | None,
+        typer.Option("--control", help="Run folder of the control arm, trained with --control."),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Where the page goes [default: RUN/report.html].")
@@ -39,7 +40,7 @@ def report(
     control = control or found_control
     paths = [verifier, *([control] if control else [])]
     if as_json:
-        summary = summarise(*(read_run(path) for path in paths))
+        summary = summarise(*read_arms(paths))
         sys.stdout.write(to_json_text(summary.to_json()) + "\n")
         return
     destination = out or run / "report.html"

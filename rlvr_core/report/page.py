@@ -20,7 +20,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate.layout import storable, without_non_finite
 from rlvr_core.report.chart import Chart, Line, line_chart
 from rlvr_core.report.compare import Accuracy
-from rlvr_core.report.read import Run, read_run
+from rlvr_core.report.read import Run, read_arms
 from rlvr_core.report.samples import SampleGroup, sample_groups
 from rlvr_core.report.sentences import interval_text, p_text, percent, points
 from rlvr_core.report.summary import Arm, Summary, summarise
@@ -34,7 +34,8 @@ def write_report(run_paths: Sequence[Path], destination: Path) -> Summary:
     """Write the report page of a run.
 
     Args:
-        run_paths: The verifier arm's run folder, then the control arm's when there is one.
+        run_paths: The verifier arm's run folder, then the control arm's when there is one; or only
+            a control arm's.
         destination: The HTML file; written aside, then renamed.
 
     Returns:
@@ -42,9 +43,10 @@ def write_report(run_paths: Sequence[Path], destination: Path) -> Summary:
 
     Raises:
         RunFolderError: RLVR-T104, when a run folder cannot be read.
+        StackError: RLVR-S106, when the second is no control arm, or the first is one.
         EnvironmentFault: RLVR-T106, when the page cannot be written.
     """
-    runs = [read_run(path) for path in run_paths]
+    runs = read_arms(run_paths)
     summary = summarise(*runs)
     page = render_page(summary, runs)
     try:

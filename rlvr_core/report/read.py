@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rlvr_core.api.errors import RunFolderError
+from rlvr_core.api.errors import RunFolderError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
 
@@ -117,6 +117,46 @@ def find_arms(path: Path) -> tuple[Path, Path | None]:
     if (path / layout.MANIFEST).exists() or not (verifier / layout.MANIFEST).exists():
         return path, None
     return verifier, control if (control / layout.MANIFEST).exists() else None
+
+
+def read_arms(paths: Sequence[Path]) -> list[Run]:
+    """Read a run and, when two paths are given, its control arm.
+
+    Raises:
+        RunFolderError: RLVR-T104, when a run folder cannot be read.
+        StackError: RLVR-S106, when the second is no control arm of the first.
+    """
+    runs = [read_run(path) for path in paths]
+    if len(runs) == 2:
+        _check_arms(*runs)
+    return runs
+
+
+def _check_arms(run: Run, control: Run) -> None:
+    if run.path.resolve() == control.path.resolve():
+        raise StackError(
+            "RLVR-S106",
+            "the run and its control arm are the same folder",
+            origin=str(control.path),
+            cause="an arm compared with itself always shows no difference",
+            fix="give --control another run: `rlvr train STACK --control random` makes one",
+        )
+    if control.control is None:
+        raise StackError(
+            "RLVR-S106",
+            "the run given as control arm is none",
+            origin=str(control.path),
+            cause="its manifest names no control: its verifiers gave its rewards",
+            fix="leave --control out, or make one with `rlvr train STACK --control random`",
+        )
+    if run.control is not None:
+        raise StackError(
+            "RLVR-S106",
+            "the run that a control arm is compared with is a control arm itself",
+            origin=str(run.path),
+            cause=f"its manifest says that {run.control} gave its rewards",
+            fix="give the run that its verifiers rewarded as RUN, and the control with --control",
+        )
 
 
 def _read_table(file: Path, columns: Sequence[str] | None) -> list[Record]:

@@ -12,7 +12,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def sentences(
-    verifier: Run,
+    verifier: Run | None,
     control: Run | None,
     changes: Sequence[Change],
     shares: Sequence[FormatShare],
@@ -21,18 +21,23 @@ def sentences(
     """Return the report's verdict, the most important sentence first."""
     said = [_incomplete(name, run) for name, run in (("verifier", verifier), ("control", control))]
     rewarding = _rewarding_graders(changes)
+    if verifier is None and control is not None:
+        said.append(
+            f"This run is a control arm: {control.control} gave its rewards, not its verifiers. "
+            f"What the verifiers teach is seen in the report of a run without control."
+        )
     said += [_gain(c) for c in changes if c.arm == "verifier" and rewarding[c.split] == c.grader]
     said += [_format(share) for share in shares if share.arm == "verifier"]
     if control is None:
         said.append("There is no control arm, so nothing can be said about what caused the change.")
     else:
         said += [
-            _control(change, control)
+            _control(change, control, is_alone=verifier is None)
             for change in changes
             if change.arm == "control" and rewarding.get(change.split) == change.grader
         ]
         said += [_arms(c) for c in comparisons if rewarding.get(c.split) == c.grader]
-        said.append(_lengths(verifier, control))
+        said += [_lengths(verifier, control)] if verifier else []
     if not changes:
         said.append("No split was evaluated twice, so there is no change to report yet.")
     return [sentence for sentence in said if sentence]
@@ -135,7 +140,7 @@ def _format(share: FormatShare) -> str:
     )
 
 
-def _control(change: Change, control: Run) -> str:
+def _control(change: Change, control: Run, *, is_alone: bool) -> str:
     start = (
         f"Control arm ({control.control or 'control'}, {control.steps_done} steps), "
         f"{change.split}: {accuracy_text(change.before)} to {accuracy_text(change.after)}"
@@ -150,6 +155,8 @@ def _control(change: Change, control: Run) -> str:
         )
     if change.paired.difference < 0:
         return f"{start}: separated from its start, downwards."
+    if is_alone:
+        return f"{start}: separated from its start."
     return (
         f"{start}: separated from its start. Rewards that know nothing of the answers raised it "
         f"too, so not all of the verifier arm's gain is the verifier's."

@@ -64,7 +64,8 @@ class Summary:
     """What the report says."""
 
     title: str
-    verifier: Arm
+    verifier: Arm | None
+    """None when the only run is a control arm."""
     control: Arm | None
     changes: list[Change]
     """Verifier arm first; splits and graders in the order of the evaluations."""
@@ -73,7 +74,7 @@ class Summary:
     sentences: list[str]
     """What the numbers mean, the most important first."""
     settings: dict[str, Json]
-    """The verifier arm's manifest."""
+    """The first arm's manifest."""
     sources: dict[str, str]
     """What is read from which file."""
 
@@ -87,35 +88,38 @@ class Summary:
         return asdict(self)
 
 
-def summarise(verifier: Run, control: Run | None = None) -> Summary:
+def summarise(run: Run, control: Run | None = None) -> Summary:
     """Compute the report's numbers.
 
     Args:
-        verifier: The arm that was rewarded by its verifiers.
+        run: The arm that was rewarded by its verifiers; or, alone, a control arm.
         control: The arm with other rewards, when there is one.
 
     Raises:
         RunFolderError: RLVR-T104, when a table that the logs name is missing or damaged.
     """
-    runs = [("verifier", verifier), *([("control", control)] if control else [])]
-    arms = {name: _arm(name, run) for name, run in runs}
-    all_changes = [change for name, run in runs for change in changes(run, name)]
+    is_lone_control = control is None and run.control is not None
+    verifier, control = (None, run) if is_lone_control else (run, control)
+    both = (("verifier", verifier), ("control", control))
+    runs = [(name, arm) for name, arm in both if arm is not None]
+    arms = {name: _arm(name, arm) for name, arm in runs}
+    all_changes = [change for name, arm in runs for change in changes(arm, name)]
     shares = [
         share
-        for name, run in runs
-        for split in splits(run)
-        if (share := format_share(run, name, split)) is not None
+        for name, arm in runs
+        for split in splits(arm)
+        if (share := format_share(arm, name, split)) is not None
     ]
-    comparisons = compare_arms(verifier, control) if control else []
+    comparisons = compare_arms(verifier, control) if verifier and control else []
     return Summary(
-        title=verifier.name,
-        verifier=arms["verifier"],
+        title=run.name,
+        verifier=arms.get("verifier"),
         control=arms.get("control"),
         changes=all_changes,
         format_shares=shares,
         comparisons=comparisons,
         sentences=sentences(verifier, control, all_changes, shares, comparisons),
-        settings=verifier.manifest,
+        settings=run.manifest,
         sources=_sources(),
     )
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from rlvr_core.api import EnvironmentFault
+from rlvr_core.api import EnvironmentFault, StackError
 from rlvr_core.cli.report import report
 from rlvr_core.report.chart import Line, line_chart
 from rlvr_core.report.page import embedded_json, visible, write_report
@@ -248,3 +248,36 @@ def test_the_command_prints_the_summary_as_json_and_writes_nothing(arms, applica
     summary = summarise(*(read_run(path) for path in arms))
     assert json.loads(result.output) == json.loads(json.dumps(summary.to_json()))
     assert not (Path(verifier) / "report.html").exists()
+
+
+def test_a_control_arm_alone_is_called_a_control_arm(arms, application, tmp_path):
+    out = tmp_path / "r.html"
+    result = CliRunner().invoke(application, [str(arms[1]), "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "This run is a control arm: control-random gave its rewards" in out.read_text("utf-8")
+    summary = json.loads(CliRunner().invoke(application, [str(arms[1]), "--json"]).output)
+    assert summary["verifier"] is None
+    assert {change["arm"] for change in summary["changes"]} == {"control"}
+    assert "There is no control arm" not in " ".join(summary["sentences"])
+
+
+@pytest.mark.parametrize(
+    ("run", "control", "said"),
+    [
+        (0, 0, "are the same folder"),
+        (1, 1, "are the same folder"),
+        (1, 0, "given as control arm is none"),
+    ],
+)
+def test_a_control_that_is_none_is_refused(arms, application, run, control, said):
+    given = [str(arms[run]), "--control", str(arms[control]), "--json"]
+    error = CliRunner().invoke(application, given).exception
+    assert isinstance(error, StackError)
+    assert (error.code, said in error.message) == ("RLVR-S106", True)
+    assert error.fix
+
+
+def test_two_control_arms_are_not_compared(arms, tmp_path, new_run):
+    other = new_run(tmp_path / "other", "control", steps=1).path
+    with pytest.raises(StackError, match="is a control arm itself"):
+        write_report([other, arms[1]], tmp_path / "r.html")
