@@ -144,6 +144,7 @@ def _group(name: str, help_line: str, callback: Any = _branch) -> Any:
         invoke_without_command=callback is not _branch,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # its markup would take text in square brackets out of help pages
     )
     group.callback()(callback)
     return typer.main.get_group(group)
@@ -159,7 +160,9 @@ def _stub(name: str, help_line: str) -> Any:
 
 
 def _built(name: str, function: Any, help_line: str) -> Any:
-    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single = typer.Typer(
+        add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    )
     single.command(name, short_help=help_line)(function)
     return typer.main.get_command(single)
 

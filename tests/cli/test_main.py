@@ -66,6 +66,12 @@ def test_every_verb_has_a_help_page(rlvr: Run) -> None:
         assert f"rlvr {' '.join(path)}" in output
 
 
+def test_help_keeps_text_in_square_brackets(rlvr: Run) -> None:
+    output = " ".join(rlvr("report", "--help")[1].split())
+
+    assert "Where the page goes [default: RUN/report.html]." in output
+
+
 def test_a_verb_that_does_not_exist_is_a_usage_error_with_a_suggestion(rlvr: Run) -> None:
     code, _, errors = rlvr("plugin")
     sub_code, _, sub_errors = rlvr("config", "chekc")
