@@ -16,24 +16,8 @@ from rlvr_core.plugins.ref import PluginRef
 
 CORE = "rlvr-core"
 
-FIRST_PARTY: dict[Family, tuple[str, ...]] = {
-    Family.VERIFIERS: (
-        "math-sympy",
-        "code-docker",
-        "ifeval",
-        "f1-extraction",
-        "json-schema",
-        "sql-exec",
-        "steps",
-        "llm-judge",
-        "trm",
-        "harmrlvr",
-    ),
-    Family.SAMPLERS: ("vigor", "oc-grpo", "rstg", "scope-rl"),
-    Family.ADVANTAGE: ("cue-grpo", "steer"),
-    Family.MONITORS: ("multilingual",),
-}
-"""Plugins published beside core, each as ``rlvr-plugin-<name>``."""
+FIRST_PARTY: dict[Family, tuple[str, ...]] = {Family.VERIFIERS: ("math-sympy",)}
+"""Plugins of this repository beside core, each the distribution ``rlvr-plugin-<name>``."""
 
 _GROUPS = {family.entry_point_group: family for family in Family}
 
@@ -185,7 +169,7 @@ class PluginIndex:
         close = next((one for one in installed if f"'{one}'" in hint), None)
         if close is not None:
             hint = hint.replace("?", f" ({installed[close]}, installed)?")
-        known = [one for one in FIRST_PARTY[family] if not self.named(one, family)]
+        known = [one for one in FIRST_PARTY.get(family, ()) if not self.named(one, family)]
         if not hint and normalised(name) not in known:
             hint = did_you_mean(normalised(name), known).replace("?", " (not installed)?")
         fix = _install_hint(name, known, close)

@@ -12,7 +12,7 @@ from rlvr_core.api import Family, Plugin, PluginDependencyError, PluginError, St
 from rlvr_core.api.errors import RlvrError
 from rlvr_core.plugins.checks import check_class
 from rlvr_core.plugins.hooks import hook_problems, implementations
-from rlvr_core.plugins.index import PluginIndex
+from rlvr_core.plugins.index import FIRST_PARTY, PluginIndex
 from rlvr_core.plugins.loader import IndexedExtensionManager, Wanted, load_classes
 from rlvr_core.plugins.ref import PluginRef
 
@@ -375,21 +375,27 @@ def missing(index: PluginIndex, family: Family, name: str) -> RlvrError:
     return caught.value
 
 
+def test_only_plugins_of_this_repository_are_advertised() -> None:
+    folders = {folder.name for folder in (Path(__file__).parents[2] / "plugins").iterdir()}
+
+    assert {name for names in FIRST_PARTY.values() for name in names} <= folders
+
+
 def test_a_plugin_that_is_not_installed_is_explained(make_distribution: MakeDistribution) -> None:
     core = make_distribution(GOOD, "rlvr-core", plugins={"exact-match": "Made"})
     sampler = make_distribution(GOOD, "rlvr-plugin-s", plugins={"s": "Made"}, group="rlvr.samplers")
     index = PluginIndex.scan([str(core.folder), str(sampler.folder)])
 
     typo = missing(index, Family.VERIFIERS, "exat-match")
-    known = missing(index, Family.VERIFIERS, "Code_Docker")
-    known_typo = missing(index, Family.VERIFIERS, "code-doker")
+    known = missing(index, Family.VERIFIERS, "Math_SymPy")
+    known_typo = missing(index, Family.VERIFIERS, "math-simpy")
     elsewhere = missing(index, Family.VERIFIERS, "s")
 
     assert "did you mean 'exact-match' (rlvr-core 0.1.0, installed)?" in typo.message
     assert "installed verifiers: exact-match" in str(typo.cause)
-    assert "known but not installed: code-docker" in str(typo.cause)
-    assert known.fix == "pip install rlvr-plugin-code-docker"
-    assert "did you mean 'code-docker' (not installed)?" in known_typo.message
+    assert "known but not installed: math-sympy" in str(typo.cause)
+    assert known.fix == "pip install rlvr-plugin-math-sympy"
+    assert "did you mean 'math-sympy' (not installed)?" in known_typo.message
     assert "belongs under 'samplers'" in elsewhere.message
 
 
