@@ -1,7 +1,7 @@
 """Errors that say what, where, why and what to do next.
 
 Every failure is attributed to exactly one party: the stack file or the command line, a plugin, the
-data, the environment, or core. Each has a stable code, listed in ``docs/reference/errors.md``.
+data, the environment, or core. Each has a stable code, listed in ``docs/reference/error-codes.md``.
 Classes also inherit the builtin they stand in for, and all of them pickle, since they cross process
 borders.
 """

@@ -67,7 +67,7 @@ class Stage(StrEnum):
 class Verdict:
     """One verifier's word on one completion.
 
-    Plugins build it with `RowVerifier.judge` and `RowVerifier.abstain`; core stamps `verifier`,
+    Plugins build it with `Verifier.judge` and `Verifier.abstain`; core stamps `verifier`,
     `version` and `latency_s`.
     """
 

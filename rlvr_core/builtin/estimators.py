@@ -29,7 +29,7 @@ class GrpoConfig(Strict):
 
 
 class Grpo(Plugin):
-    """``A_i = (r_i - mean(r)) / (std(r) + epsilon)`` over the valid rollouts of a group.
+    """``A_i = (r_i - mean(r)) / (max(std(r), std_floor) + epsilon)`` over a group's valid rollouts.
 
     Source: DeepSeekMath, arXiv 2402.03300. Default aggregation: sequence-mean, as in the paper.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +59,13 @@ def train(
         return
     name = stack.stem if control is None else f"{stack.stem}-{control}"
     out = out or Path("runs") / name
-    outcome = run_training(prepared, out, title=name, resume=resume, json=json)
+    # A polite kill is an interruption like Ctrl-C: the manifest says so, and no process is left.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        outcome = run_training(prepared, out, title=name, resume=resume, json=json)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; the same command with --resume continues {out}", err=True)
+        raise
     if outcome.status != "finished":
         raise RunEndedError(
             "RLVR-T103",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from rlvr_core.api.errors import EnvironmentFault, StackError
+from rlvr_core.api.errors import EnvironmentFault, StackError, did_you_mean
 from rlvr_core.models import smollm2
 
 BUILT_IN = "smollm2"
@@ -36,6 +36,12 @@ def resolve_model(
     folder = (base or Path()) / Path(name).expanduser()
     if _is_folder(folder):
         return _checked(folder)
+    if "/" not in name and did_you_mean(name, [BUILT_IN]):
+        raise StackError(
+            "RLVR-S106",
+            f"there is no model {name!r}{did_you_mean(name, [BUILT_IN])}",
+            fix=f"write {BUILT_IN!r}, a folder, or a whole hub id such as 'owner/name'",
+        )
     if _HUB_ID.fullmatch(name) and not name.startswith("."):
         return name
     raise StackError(

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from accelerate import Accelerator
 
+from rlvr_core.api.errors import StackError
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate import layout
 from rlvr_core.evaluate.measure import measure, own_grader
 from rlvr_core.evaluate.record import evaluation_record
 from rlvr_core.models.source import resolve_model
@@ -88,4 +90,12 @@ def examine(
 
 def _model_folder(given: Path) -> Path:
     """Return the folder with the weights: of a run, that of its newest complete checkpoint."""
-    return checkpoint.newest(given) if (given / "manifest.json").is_file() else given
+    if not given.is_dir():
+        beside = sorted(path.name for path in given.parent.glob("[0-9]*") if path.is_dir())
+        raise StackError(
+            "RLVR-S106",
+            f"there is no checkpoint {str(given)!r}",
+            cause=f"beside it stand: {', '.join(beside)}" if beside else None,
+            fix="give a run folder, or one of the folders in its checkpoints/",
+        )
+    return checkpoint.newest(given) if (given / layout.MANIFEST).is_file() else given

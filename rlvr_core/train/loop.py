@@ -106,7 +106,7 @@ class Run:
         )
         self.step += 1
         self.weights_version += result.updates
-        self.prompts_drawn += collected.prompts_drawn
+        self.prompts_drawn = session.prompts_drawn
         groups = runtime.gather(collected.groups)
         kept = runtime.gather(collected.kept)
         record = step_record(
@@ -182,6 +182,12 @@ class Run:
             max_completion_tokens=exam.max_completion_tokens,
             seconds=time.perf_counter() - started,
         )
+        for grader, of in record["graders"].items():
+            if of["accuracy"] is None:
+                reason = f"{grader!r} could not judge one completion of {split}"
+                self.log_event(
+                    {"step": self.step, "kind": "warn", "monitor": "core", "reason": reason}
+                )
         actions: list[tuple[str, Action]] = []
         if self._is_main:
             self.folder.write_evaluation(self.step, split, rollouts, verdicts)

@@ -17,8 +17,10 @@ from rlvr_core.api.errors import EnvironmentFault, RunFolderError, StackError
 from rlvr_core.api.events import Finding, Severity
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
-from rlvr_core.config.models import DataSource
+from rlvr_core.config.load import load_stack
+from rlvr_core.config.models import DataSource, Stack
 from rlvr_core.data.read import source_path
+from rlvr_core.evaluate import layout
 from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
@@ -72,8 +74,8 @@ def train(
     if not resume:
         RunFolder.require_free(out)
     accelerator.wait_for_everyone()  # none may find the folder that another has made already
+    begins_at = _checkpoint_to_resume(out, manifest, stack) if resume else None
     source = resolve_model(stack.model, reporter.phase, prepared.base)
-    begins_at = _checkpoint_to_resume(out, manifest) if resume else None
     reporter.phase("loading the model")
     loaded = load_model(begins_at or source)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
@@ -114,7 +116,7 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
         "api_version": API_VERSION,
         "control": _plugin_facts(control) if control else None,
         "plugins": [_plugin_facts(loaded) for loaded in resolved.plugins],
-        "model": stack.model,
+        "model": _absolute_model(prepared),
         "data": {split: dict(facts) for split, facts in prepared.data.items()},
         "code_revision": code_revision(),
         "hardware": hardware_facts(),
@@ -169,7 +171,7 @@ def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int], *, is_resumed: 
     return Outcome(folder.path, "stopped", ending.reason)
 
 
-def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | None:
+def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json], stack: Stack) -> Path | None:
     """Return the checkpoint that a run continues from, or None to begin again.
 
     Raises:
@@ -177,6 +179,10 @@ def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | Non
     """
     before, now = _identity(RunFolder.open(out).manifest), _identity(manifest)
     changed = [key for key in now if before[key] != now[key]]
+    if "stack" in changed:
+        then = load_stack(out / layout.STACK).stack.model_dump(mode="json")
+        changed += _different(then, stack.model_dump(mode="json"))
+        changed.remove("stack")
     if changed:
         raise RunFolderError(
             "RLVR-T101",
@@ -189,15 +195,32 @@ def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json]) -> Path | Non
     return found[-1] if found else None
 
 
+def _different(before: Json, now: Json, path: str = "") -> list[str]:
+    """Return the key paths at which two stacks differ, those of files and the model left out."""
+    if path in ("model", "control") or (path.startswith("data.") and path.endswith(".path")):
+        return []
+    if isinstance(before, dict) and isinstance(now, dict):
+        keys = sorted(before.keys() | now.keys())
+        parts = [(key, before.get(key), now.get(key)) for key in keys]
+        return [
+            found
+            for key, one, other in parts
+            for found in _different(one, other, f"{path}.{key}" if path else key)
+        ]
+    return [] if before == now else [path]
+
+
 def _identity(manifest: Mapping[str, Json]) -> dict[str, Json]:
     """Return what a resume may not find changed. Where files stand does not matter, they do."""
     data = manifest.get("data", {})
+    model = Path(manifest.get("model", ""))
     return {
         "stack": manifest.get("stack_sha256"),
         "control": manifest.get("control"),
         "plugins": manifest.get("plugins"),
         "data": {split: facts.get("content_sha256") for split, facts in data.items()},
-        "model": Path(manifest.get("model", "")).name,
+        # A folder may have been moved; a hub id is compared whole.
+        "model": model.name if model.is_absolute() else str(model),
     }
 
 
@@ -238,6 +261,13 @@ def _plugin_facts(loaded: LoadedPlugin) -> dict[str, Json]:
     }
 
 
+def _absolute_model(prepared: Prepared) -> str:
+    """Return the absolute path of a model folder, or the name of a model that is none."""
+    name = prepared.resolved.stack.model
+    folder = at_hand(name, prepared.base) if name != BUILT_IN else None
+    return str(folder.absolute()) if folder else name
+
+
 def _absolute(source: DataSource, base: Path) -> str:
     """Return the absolute path of a file, or the name of a data set that is no file."""
     path = source_path(source, base)
@@ -252,10 +282,9 @@ def _with_absolute_paths(prepared: Prepared) -> ResolvedStack:
         for split, source in stack.data
         if source is not None
     }
-    model = at_hand(stack.model, prepared.base) if stack.model != BUILT_IN else None
     update = {
         "data": stack.data.model_copy(update=data),
-        "model": str(model.absolute()) if model else stack.model,
+        "model": _absolute_model(prepared),
     }
     return replace(prepared.resolved, stack=stack.model_copy(update=update))
 

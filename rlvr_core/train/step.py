@@ -1,7 +1,8 @@
 """One training step: `collect` samples and judges groups, `learn` turns them into weights.
 
-Every hook of the step is called here, in the order of ``docs/reference/hooks.md``. N groups on this
-process, ragged inside.
+The hooks of the step are called here, in the order of ``docs/reference/hooks.md``; those of the
+loss by `update`, and `rlvr_wrap_prompt` wherever the session samples. N groups on this process,
+ragged inside.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ class Collected:
     groups: list[Group]
     kept: list[bool]
     """For each group, whether it is trained on."""
-    prompts_drawn: int
-    """Prompts handed out in this step, over all processes."""
     rounds: int
 
 
@@ -34,7 +33,7 @@ def collect(runtime: Runtime, session: StepSession) -> Collected:
     """
     hooks = runtime.dispatcher
     wanted = runtime.stack.rollout.prompts_per_step
-    found = Collected(groups=[], kept=[], prompts_drawn=0, rounds=0)
+    found = Collected(groups=[], kept=[], rounds=0)
     missing = wanted
     while missing > 0 and found.rounds < runtime.stack.rollout.max_rounds:
         rows = hooks.select_prompts(runtime.train_rows, missing, session)  # 1
@@ -47,7 +46,6 @@ def collect(runtime: Runtime, session: StepSession) -> Collected:
         kept = hooks.keep_groups(groups, session)  # 7
         found.groups += groups
         found.kept += kept
-        found.prompts_drawn += len(rows)
         found.rounds += 1
         missing = wanted - int(session.sum_over_ranks([sum(found.kept)])[0])
     return found

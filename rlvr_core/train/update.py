@@ -181,7 +181,10 @@ def _mini_batch_weights(
     batches: Sequence[MicroBatch],
     old_logps: OldLogps | None,
 ) -> Sequence[Tensor] | None:
-    """Return each micro-batch's token weights, made from the whole mini-batch, where needed."""
+    """Return each micro-batch's token weights, made from the whole mini-batch, where needed.
+
+    The whole must be known before the first gradient, so this is one forward pass more.
+    """
     if Need.MINI_BATCH_STATS not in runtime.dispatcher.needs or not batches:
         return None
     parts = [_tokens(runtime, batch, old_logps) for batch in batches]

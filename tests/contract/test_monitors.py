@@ -90,7 +90,9 @@ def test_canaries_are_sampled_and_shown_but_not_counted(run):
     assert all(len(table) == 4 for table in tables)
     said = [event["reason"] for event in finished.events("warn")]
     assert len(said) == 2
-    assert all(text.startswith("tiny-canaries/canary-dev ") and text.endswith(" of 5") for text in said)
+    assert all(
+        text.startswith("tiny-canaries/canary-dev ") and text.endswith(" of 5") for text in said
+    )
 
 
 def test_the_state_of_a_plugin_survives_a_checkpoint_and_a_resume(run, monkeypatch):

@@ -95,7 +95,7 @@ def test_too_few_kept_groups_bring_another_round_of_new_prompts(runtimes, sessio
     ids = [group.row.id for group in found.groups]
     assert found.rounds > 1
     assert sum(found.kept) == 4
-    assert found.prompts_drawn == session.prompts_drawn == len(ids)
+    assert session.prompts_drawn == len(ids)
     assert len(set(ids)) == len(ids), "later rounds must bring new prompts"
     for group, kept in zip(found.groups, found.kept, strict=True):
         assert kept == (len({r.verdict.score for r in group.rollouts}) > 1)
@@ -104,9 +104,10 @@ def test_too_few_kept_groups_bring_another_round_of_new_prompts(runtimes, sessio
 def test_rounds_are_bounded(runtimes, session_of, row):
     rows = [row("train", number, "Never") for number in range(16)]
     with runtimes(train_rows=rows, rollout={"max_rounds": 3}, **KEEP) as runtime:
-        found = collect(runtime, session_of(runtime))
+        session = session_of(runtime)
+        found = collect(runtime, session)
 
-    assert (found.rounds, sum(found.kept), found.prompts_drawn) == (3, 0, 12)
+    assert (found.rounds, sum(found.kept), session.prompts_drawn) == (3, 0, 12)
 
 
 def test_rollouts_that_a_plugin_throws_away_trouble_nobody(runtimes, session_of):

@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 import torch
 
-from rlvr_core.api.errors import DataError, EnvironmentFault, RunFolderError
+from rlvr_core.api.errors import DataError, EnvironmentFault, RunFolderError, StackError
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
@@ -216,7 +216,7 @@ def test_a_run_folder_is_never_mixed_with_another_run(write_stack, tmp_path):
         train(prepare(stack, ["seed=1"]), run, resume=True)
 
     assert occupied.value.code == other.value.code == "RLVR-T101"
-    assert "differs from this stack in: stack" in str(other.value)
+    assert "differs from this stack in: seed" in str(other.value)
 
 
 def test_a_run_continues_from_the_copy_of_its_stack(write_stack, tmp_path):
@@ -362,3 +362,24 @@ def test_checkpoints_are_ordered_by_their_step(tmp_path):
         (folder / checkpoint.STATE).write_text("{}")
 
     assert [path.name for path in checkpoint.complete(tmp_path)] == ["000003", "999999", "1000000"]
+
+
+def test_what_differs_on_resume_is_named_key_by_key(write_stack, tmp_path):
+    run = tmp_path / "run"
+    stack = write_stack()
+    train(prepare(stack), run)
+
+    with pytest.raises(RunFolderError) as refused:
+        train(prepare(stack, ["train.steps=9", "rollout.group_size=8"]), run, resume=True)
+
+    assert "in: rollout.group_size, train.steps" in str(refused.value)
+
+
+def test_a_checkpoint_that_is_not_there_is_named_with_those_that_are(write_stack, tmp_path):
+    prepared = prepare(write_stack(evaluate={"splits": ["dev"]}))
+    train(prepared, tmp_path / "run")
+
+    with pytest.raises(StackError) as refused:
+        examine(prepared, tmp_path / "run/checkpoints/000099", ["dev"], Silent())
+
+    assert "beside it stand: 000002" in str(refused.value)
