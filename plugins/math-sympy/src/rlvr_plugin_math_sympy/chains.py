@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -12,6 +13,7 @@ from rlvr_plugin_math_sympy.numbers import literal, rounded
 from rlvr_plugin_math_sympy.plain import parse
 from rlvr_plugin_math_sympy.units import split_unit
 
+_WHOLE_TEXT = re.compile(r"^\s*\\text\{([^{}]*)\}\s*$")
 MAX_MEMBERS = 40
 MAX_IRRATIONAL = 4
 """How many members of one chain are evaluated with sympy."""
@@ -50,7 +52,7 @@ class _Member:
 
 
 def _member(side: str) -> _Member:
-    measured = split_unit(side, bare_letters=True)
+    measured = split_unit(_WHOLE_TEXT.sub(r"\1", side), bare_letters=True)
     number = literal(measured.value)
     if number is not None:
         return _Member(measured.unit, number.value, number.decimals or 0, number.percent)
@@ -87,7 +89,7 @@ def _is_constant(side: str) -> bool:
 
 
 def _has_symbol(node: Node) -> bool:
-    if node.op in ("sum", "prod") or (node.op == "sym" and node.value not in ("pi", "e")):
+    if node.op in ("sum", "prod") or (node.op == "sym" and node.value not in ("pi", "e", "i")):
         return True
     return any(_has_symbol(argument) for argument in node.args)
 

@@ -10,7 +10,7 @@ _CHOICE = re.compile(
     r"(?:(?i:option|choice|answer)\s*)?(?:\(\s*([A-J])\s*\)|([A-J])(?:\s*[.):]|$))\s*(.*)", re.S
 )
 _MARKED = re.compile(r"(?<![A-Za-z\\])(?:\(\s*([A-J])\s*\)|([A-J])\s*[.):](?![A-Z]))")
-_LETTER = re.compile(r"[A-J]")
+_LETTERS = re.compile(r"[A-J](?:[.):,\s(]+[A-J])*[.):]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +30,5 @@ def read_choice(text: str) -> Choice | None:
         return None
     letter, content = match[1] or match[2], match[3].strip()
     others = {found[1] or found[2] for found in _MARKED.finditer(content)} - {letter}
-    hedged = bool(others) or (content != letter and _LETTER.fullmatch(content) is not None)
+    hedged = bool(others) or (content != letter and _LETTERS.fullmatch(content) is not None)
     return Choice(letter, content, hedged)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from rlvr_plugin_math_sympy.marks import without_comments, without_phantoms
+from rlvr_plugin_math_sympy.marks import without_comments, without_unseen
 
 Mode = Literal["strict", "flexible"]
 
@@ -63,7 +63,7 @@ def find_answer(completion: str, mode: Mode = "strict") -> Answer | None:
     text = after_reasoning(without_comments(written, left_open=False))
     if text is None:
         return None
-    text = without_phantoms(without_comments(text, left_open=True))
+    text = without_unseen(without_comments(text, left_open=True))
     boxes, unclosed = _boxes(text)
     if boxes:
         return _from_boxes(text, boxes)

@@ -1,4 +1,4 @@
-"""Marks that stand for digits: repeating decimals, ellipses, and text that nobody sees."""
+"""Marks that change what is read: hidden and struck-out text, repeating decimals, ellipses."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ MAX_PERIOD = 60
 MAX_WRITTEN = 200
 """Digits of a repeating decimal; longer ones stay as they are."""
 
-_COMMENT = re.compile(r"<!--.*?-->", re.S)
-_OPEN_COMMENT = re.compile(r"<!--.*\Z", re.S)
 _BRACE = re.compile(r"\\.|[{}]", re.S)
-_PHANTOM = re.compile(r"\\[hv]?phantom(?![A-Za-z])\s*")
+_UNSEEN = re.compile(
+    r"\\(?:(?:[hv]?phantom|[bx]?cancel|sout|xout)(?![A-Za-z])|(?:text)?color\s*\{\s*white\s*\})\s*"
+)
+_STRUCK = re.compile(r"(?<![^\s{$(])~~(?=[^\s~])[^~\n]*~~(?![^\s}$).,;])")
 
 _HEAD = r"(?<![\d.])(?P<whole>\d*)\.(?P<part>\d*)"
 _DOT = r"\\dot\s*(?:\{\s*\d\s*\}|\d)"
 _BAR = re.compile(_HEAD + r"\s*\\(?:overline|bar)\s*\{\s*(?P<period>\d+)\s*\}(?![\d.])")
+_BRACKET = re.compile(r"(?<![\d.])(?P<whole>\d+)\.(?P<part>)\((?P<period>\d+)\)(?![\d.])")
 _ONE_BARE_DIGIT = re.compile(r"\\(overline|bar)\s*(\d)")
 _DOTS = re.compile(_HEAD + rf"(?P<period>{_DOT}(?:\d*{_DOT})?)(?![\d.])")
 _COMBINING = re.compile("((?:\\d\u0305)+)|(\\d)\u0307")
@@ -36,16 +38,34 @@ def without_comments(text: str, *, left_open: bool) -> str:
     """
     if "<!--" not in text:
         return text
-    text = _COMMENT.sub(" ", text)
-    return _OPEN_COMMENT.sub(" ", text) if left_open else text
+    text = _without(text, "<!--", "-->")
+    return text.partition("<!--")[0] if left_open else text
 
 
-def without_phantoms(text: str) -> str:
-    """Return `text` without what LaTeX leaves invisible; an open group hides all of the rest."""
-    if "phantom" not in text:
+def _without(text: str, opening: str, closing: str) -> str:
+    """Return `text` without what stands from each `opening` to the next `closing`, in one pass."""
+    kept, position = [], 0
+    start = text.find(opening)
+    while start >= 0:
+        end = text.find(closing, start + len(opening))
+        if end < 0:
+            break
+        kept.append(text[position:start])
+        position = end + len(closing)
+        start = text.find(opening, position)
+    return " ".join([*kept, text[position:]])
+
+
+def without_unseen(text: str) -> str:
+    """Return `text` without what is left invisible or struck out; an open group hides the rest."""
+    # <s> strikes text out as well, but decoded completions begin and end with <s> and </s>.
+    text = _without(text, "<del>", "</del>")
+    if "~~" in text:
+        text = _STRUCK.sub(" ", text)
+    if not _UNSEEN.search(text):
         return text
     seen, position = [], 0
-    for match in _PHANTOM.finditer(text):
+    for match in _UNSEEN.finditer(text):
         if match.start() < position:
             continue
         seen.append(text[position : match.start()])
@@ -74,6 +94,8 @@ def without_marks(text: str) -> str:
     text = _COMBINING.sub(_latex_mark, text)
     if "\\overline" in text or "\\bar" in text:
         text = _BAR.sub(_repeating, _ONE_BARE_DIGIT.sub(r"\\\1{\2}", text))
+    if ".(" in text:
+        text = _BRACKET.sub(_repeating, text)
     if "\\dot" in text:
         text = _DOTS.sub(_repeating, text)
     if _ELLIPSIS.search(text):

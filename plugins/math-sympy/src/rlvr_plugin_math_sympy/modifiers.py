@@ -6,7 +6,8 @@ import re
 
 MULTIPLIERS = {
     "hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12,
-    "quadrillion": 10**15, "dozen": 12, "lakh": 10**5, "crore": 10**7, "万": 10**4, "亿": 10**8,
+    "quadrillion": 10**15, "dozen": 12, "lakh": 10**5, "crore": 10**7, "thou": 10**3, "doz": 12,
+    "gross": 144, "ten": 10, "k": 10**3, "bn": 10**9, "万": 10**4, "亿": 10**8,
 }  # fmt: skip
 
 _CHANGING_WORDS = """
@@ -25,7 +26,7 @@ _CHANGING_LAST_WORDS = """
     thrice inverse inverted reciprocal negated opposite complement raised power increased decreased
     reduced added subtracted multiplied rounded truncated factored
     wrong false incorrect untrue invalid impossible mistaken mistake error nonsense denied rejected
-    unlikely doubtful nope nay none nothing again
+    unlikely doubtful most least nope nay none nothing again
 """
 _CHANGING_LAST = frozenset(_CHANGING_LAST_WORDS.split())
 """These change or deny a number unless a noun follows: ``4 wrong answers`` has a unit."""
@@ -49,7 +50,7 @@ def leading_multiplier(words: list[str]) -> tuple[int, list[str]]:
     """Return the product of the multipliers that `words` start with, and the words after them."""
     factor, index = 1, 0
     for word in words:
-        name = word.casefold()
+        name = word.casefold() if len(word) > 1 else word
         value = MULTIPLIERS.get(name) or MULTIPLIERS.get(name.removesuffix("s"))
         if value is None:
             break

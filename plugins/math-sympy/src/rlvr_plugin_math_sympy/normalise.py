@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from rlvr_plugin_math_sympy.marks import without_marks, without_phantoms
+from rlvr_plugin_math_sympy.marks import without_marks, without_unseen
 from rlvr_plugin_math_sympy.numbers import chinese_to_text
 
 _SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿⁱ", "0123456789+-ni", strict=True))
@@ -93,7 +93,7 @@ _SIZE_DOT = re.compile(r"\\(?:left|right)\s*\.")
 _RELATIONS = (
     (re.compile(r"\\(?:leqslant|leqq|leq|le)(?![A-Za-z])"), "<="),
     (re.compile(r"\\(?:geqslant|geqq|geq|ge)(?![A-Za-z])"), ">="),
-    (re.compile(r"\\(?:neq|ne)(?![A-Za-z])"), "!="),
+    (re.compile(r"\\(?:neq|ne)(?![A-Za-z])|\\not\s*="), "!="),
     (re.compile(r"\\(?:lt)(?![A-Za-z])"), "<"),
     (re.compile(r"\\(?:gt)(?![A-Za-z])"), ">"),
     (re.compile(r"\\(?:approx|equiv)(?![A-Za-z])"), "="),
@@ -146,7 +146,7 @@ def _plain_character(character: str) -> str:
 
 def tidy(text: str) -> str:
     """Return an answer in one spelling; it keeps its meaning, its structure and its units."""
-    text = _strip_wrapping(without_marks(without_phantoms(clean_characters(text))))
+    text = _strip_wrapping(without_marks(without_unseen(clean_characters(text))))
     if "\\" in text or "{" in text or "~" in text:
         text = _tidy_latex(text)
     text = _strip_wrapping(_SPACES.sub(" ", text))
