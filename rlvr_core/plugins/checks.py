@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rlvr_core.api.errors import PluginError, listed
+from rlvr_core.api.errors import PluginError, did_you_mean, listed
 from rlvr_core.api.plugin import API_VERSION, RESERVED_CONFIG_KEYS, Plugin, RowVerifier, Verifier
 from rlvr_core.plugins.hooks import answers, hook_problems
 from rlvr_core.plugins.ref import PluginRef
@@ -98,12 +98,20 @@ def _config_problems(cls: type[Plugin]) -> list[str]:
     return [f"its Config declares words that belong to core: {listed(taken)}"] if taken else []
 
 
+def _misspelt_verify_row(cls: type[Plugin]) -> str:
+    own = {name for name in dir(cls) if callable(getattr(cls, name))} - set(dir(RowVerifier))
+    close = next((name for name in sorted(own) if did_you_mean(name, ["verify_row"])), None)
+    if close is None:
+        return ""
+    return f" but has {close!r}, which is never called{did_you_mean(close, ['verify_row'])}"
+
+
 def _verifier_problems(cls: type[Plugin]) -> list[str]:
     if not issubclass(cls, Verifier):
         return ["it implements rlvr_verify and must inherit rlvr_core.api.Verifier"]
     problems = []
     if issubclass(cls, RowVerifier) and getattr(cls.verify_row, "__isabstractmethod__", False):
-        problems.append("it does not implement verify_row")
+        problems.append(f"it does not implement verify_row{_misspelt_verify_row(cls)}")
     truth: Any = getattr(cls, "GroundTruth", None)
     if not (isinstance(truth, type) and issubclass(truth, BaseModel)):
         problems.append("it does not set GroundTruth to a pydantic model")

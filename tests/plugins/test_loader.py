@@ -456,3 +456,17 @@ def test_a_constructor_of_its_own_still_gets_name_and_config(
     plugin = ref.build()
 
     assert (plugin.name, plugin.config) == ("mine", Strict())
+
+
+def test_a_misspelt_verify_row_is_refused_with_a_suggestion() -> None:
+    from rlvr_core.api import RowVerifier
+
+    def method(self: Any, row: Any) -> None: ...
+
+    def made(name: str) -> str:
+        more = {"api_version": "1.0", "GroundTruth": Strict, name: method}
+        return problem(type("Made", (RowVerifier,), more))
+
+    for name in ("verify_rows", "verifyRow", "veriy_row"):
+        assert f"has {name!r}, which is never called; did you mean 'verify_row'?" in made(name)
+    assert "it does not implement verify_row upgrade" in made("helper")
