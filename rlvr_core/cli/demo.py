@@ -36,11 +36,10 @@ def demo(
     ] = False,
 ) -> None:
     """Train SmolLM2-135M to do sums, with a control arm, and write a report. About 10 minutes."""
-    from rich.console import Console
-
+    from rlvr_core.cli.console import make_console
     from rlvr_core.train.prepare import prepare
 
-    console = Console()
+    console = make_console()
     folder = _free(out)
     stack = lay_out(folder, seed, recipe)
     verifier = prepare(stack)

@@ -30,9 +30,9 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object a split.")] = False,
 ) -> None:
     """Sample and grade every row of the splits, and print the accuracies with their intervals."""
-    from rich.console import Console
     from rich.table import Table
 
+    from rlvr_core.cli.console import make_console
     from rlvr_core.cli.live import LiveReporter
     from rlvr_core.cli.train import require_train_extra
     from rlvr_core.train.prepare import prepare
@@ -48,7 +48,7 @@ def evaluate(
     prepared = prepare(stack, overrides or [], splits=split)
     from rlvr_core.train.exam import examine
 
-    console = Console(stderr=True)
+    console = make_console(stderr=True)
     with LiveReporter(console, "evaluation", 0) as reporter:
         records = examine(prepared, checkpoint, list(prepared.measured), reporter)
     if json:
@@ -70,4 +70,4 @@ def evaluate(
                 interval,
                 "-" if of["parse_failure_rate"] is None else f"{of['parse_failure_rate']:.1%}",
             )
-    Console().print(table)
+    make_console().print(table)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rlvr_core.cli.console import make_console
 from rlvr_core.evaluate.layout import to_json_text
 from rlvr_core.report.compare import Change
 from rlvr_core.report.page import visible, write_report
@@ -45,7 +46,7 @@ def report(
         return
     destination = out or run / "report.html"
     summary = write_report(paths, destination)
-    print_summary(summary, destination, Console())
+    print_summary(summary, destination, make_console())
 
 
 def print_summary(summary: Summary, page: Path, console: Console) -> None:

@@ -47,15 +47,14 @@ def train(
 
     Exit codes: 0 finished, 2 the stack or the data is at fault, 3 a plugin is, 4 ended early.
     """
-    from rich.console import Console
-
+    from rlvr_core.cli.console import make_console
     from rlvr_core.train.prepare import prepare
 
     prepared = prepare(stack, with_control(overrides or [], control))
     if dry_run:
         from rlvr_core.cli.plan import print_plan
 
-        print_plan(prepared, Console(), json=json)
+        print_plan(prepared, make_console(), json=json)
         return
     name = stack.stem if control is None else f"{stack.stem}-{control}"
     out = out or Path("runs") / name
@@ -78,7 +77,8 @@ def train(
         ended = {"kind": "end", "status": outcome.status, "folder": str(outcome.folder)}
         typer.echo(json_module.dumps(ended))
     else:
-        Console().print(f"run folder: {out}", markup=False, highlight=False, soft_wrap=True)
+        line = f"run folder: {out}"
+        make_console().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def run_training(
@@ -89,8 +89,7 @@ def run_training(
     Raises:
         EnvironmentFault: RLVR-E101, the ``[train]`` extra is missing.
     """
-    from rich.console import Console
-
+    from rlvr_core.cli.console import make_console
     from rlvr_core.cli.live import LiveReporter
 
     require_train_extra()
@@ -99,7 +98,7 @@ def run_training(
     if json:
         return run(prepared, out, resume=resume, reporter=JsonReporter())
     steps = prepared.resolved.stack.train.steps
-    with LiveReporter(Console(), title, steps) as reporter:
+    with LiveReporter(make_console(), title, steps) as reporter:
         return run(prepared, out, resume=resume, reporter=reporter)
 
 

@@ -20,6 +20,7 @@ SCORE_TOLERANCE = 1e-3
 """How far a score may be from ``expected``."""
 
 _SHOWN_CHARACTERS = 100
+_SHOWN_ROWS = 50
 
 
 def verify(
@@ -43,7 +44,10 @@ def verify(
         int | None, typer.Option(min=1, help="Worker processes [default: cores - 1].")
     ] = None,
 ) -> None:
-    """Judge completions with one verifier. Exit code 1 when a score is not the expected one."""
+    """Judge completions with one verifier. Exit code 1 when a score is not the expected one.
+
+    Shows the rows that are not as expected, or all where nothing is expected; 50 at most.
+    """
     from rlvr_core.config.models import VerificationSection
     from rlvr_core.verification.api import verify_labelled
 
@@ -55,12 +59,12 @@ def verify(
     lines = [
         _merged(label, row, verdict) for (label, row), verdict in zip(rows, verdicts, strict=True)
     ]
+    disagreeing = [line for line in lines if not _agrees(line)]
     if as_json:
         for line in lines:
             typer.echo(_json_text(line))
     else:
-        _print_table(lines)
-    disagreeing = [line for line in lines if not _agrees(line)]
+        _print_table(disagreeing if _has_expected(lines) else lines)
     _print_summary(lines, disagreeing)
     if disagreeing:
         raise typer.Exit(1)
@@ -126,26 +130,38 @@ def _agrees(line: Mapping[str, Any]) -> bool:
     return score is not None and abs(score - expected) <= SCORE_TOLERANCE
 
 
+def _has_expected(lines: Sequence[Mapping[str, Any]]) -> bool:
+    return any("expected" in line for line in lines)
+
+
 def _print_table(lines: Sequence[Mapping[str, Any]]) -> None:
+    """Print one line a row; in a terminal that is too narrow, diagnostics are cut."""
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    has_expected = any("expected" in line for line in lines)
+    from rlvr_core.cli.console import make_console
+
+    if not lines:
+        return
+    has_expected = _has_expected(lines)
     table = Table(box=SIMPLE_HEAD)
     names = ["id", "status", "score", *(["expected"] if has_expected else []), "failure", "stage"]
     for name in names:
         justify: Literal["left", "right"] = "right" if name in ("score", "expected") else "left"
         table.add_column(name, justify=justify, no_wrap=True)
-    table.add_column("diagnostics", overflow="fold")
-    for line in lines:
+    table.add_column("diagnostics")
+    for line in lines[:_SHOWN_ROWS]:
         cells = [_cell(line.get(name)) for name in names]
         shown = [f"{key}: {value}" for key, value in line["diagnostics"].items()]
         diagnostics = " ".join("; ".join(shown).split())
+        # Of the columns this one alone may shrink; its text is cut then, never wrapped.
+        last = Text(_cut(diagnostics), no_wrap=True, overflow="ellipsis")
         style = "" if _agrees(line) else "bold red"
-        table.add_row(*(Text(cell) for cell in cells), Text(_cut(diagnostics)), style=style)
-    Console().print(table)
+        table.add_row(*(Text(cell) for cell in cells), last, style=style)
+    make_console().print(table)
+    if len(lines) > _SHOWN_ROWS:
+        typer.echo(f"… and {len(lines) - _SHOWN_ROWS} more; --json prints all")
 
 
 def _print_summary(

@@ -12,7 +12,7 @@ from rlvr_core.api.rollouts import Message, Prompt
 from rlvr_core.api.verdicts import Json
 from rlvr_core.verification.rows import RawRow
 
-_SHOWN_PROBLEMS = 50
+_SHOWN_PROBLEMS = 10
 _MAX_DEPTH = 100
 """Rows cross to the workers in a form that deep nesting would break."""
 
@@ -60,7 +60,8 @@ def refuse(problems: Sequence[str], count: int, origin: str | None) -> None:
         shown.append(f"… and {len(problems) - len(shown)} more")
     raise DataError(
         "RLVR-D102",
-        f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in {count} rows",
+        f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in {count} "
+        f"row{'s' if count != 1 else ''}",
         origin=origin,
         cause="\n".join(shown),
         fix='a row is {"completion": "…", "ground_truth": {…}}, with "id", "prompt", "config" and '

@@ -182,3 +182,17 @@ def test_the_installed_command_is_this_one() -> None:
     }
 
     assert commands["rlvr"] == "rlvr_core.cli.main:main"
+
+
+def test_lines_are_wrapped_in_no_file_or_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.live import LiveReporter
+
+    monkeypatch.setenv("COLUMNS", "40")
+    record = {"kind": "warn", "reason": "long " * 60}
+    for is_terminal in (False, True):
+        monkeypatch.setenv("TTY_COMPATIBLE", str(int(is_terminal)))
+        LiveReporter(make_console(), "verifier arm", 3).event(record)
+        assert (len(capsys.readouterr().out.splitlines()) > 1) is is_terminal

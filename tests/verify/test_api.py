@@ -169,6 +169,27 @@ def test_agreement_with_expected_decides_the_exit_code(run):
     assert "not as expected: odd, 4" in differing.stderr
 
 
+def test_the_table_shows_only_rows_that_are_not_as_expected(run):
+    rows = given(*["yes"] * 5, expected=1) + given("no", id="odd", expected=1)
+    result = run(rows)
+    assert result.exit_code == 1
+    assert [line.split()[0] for line in result.stdout.split("\n") if line.strip()][2:] == ["odd"]
+    assert run(rows[:5]).stdout == ""
+
+
+def test_a_long_table_is_cut_and_no_cell_is_wrapped(run, monkeypatch):
+    rows = given(*["raise " + "no " * 60] * 70)
+    for is_terminal in (False, True):
+        monkeypatch.setenv("COLUMNS", "60")
+        monkeypatch.setenv("TTY_COMPATIBLE", str(int(is_terminal)))
+        lines = [
+            line for line in run(rows, plugin="fixture-tricky").stdout.split("\n") if line.strip()
+        ]
+        assert len(lines) == 2 + 50 + 1
+        assert lines[-1] == "… and 20 more; --json prints all"
+        assert (max(map(len, lines[2:])) > 80) is not is_terminal
+
+
 def test_the_table_shows_every_row(run):
     result = run(given("yes", id="first") + given("no", id="second"))
     assert result.exit_code == 0
@@ -215,3 +236,11 @@ def test_what_a_row_may_not_say_is_named(more, fault):
     with pytest.raises(DataError) as caught:
         rlvr_core.verify("fixture-plain", given("yes", **more))
     assert fault in caught.value.cause
+
+
+def test_of_many_problems_ten_are_shown_and_the_rest_counted():
+    with pytest.raises(DataError) as caught:
+        rlvr_core.verify("fixture-plain", [{"ground_truth": TRUTH}] * 200)
+    lines = caught.value.cause.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == "… and 190 more"
