@@ -39,6 +39,9 @@ class Accuracy:
     length_mean: float
     truncated_rate: float
     entropy: float | None
+    temperature: float | None
+    samples_per_prompt: float | None
+    max_completion_tokens: int | None
     file: str
 
 
@@ -102,6 +105,9 @@ def accuracies(run: Run) -> list[Accuracy]:
             length_mean=record["length_mean"],
             truncated_rate=record["truncated_rate"],
             entropy=record.get("entropy"),
+            temperature=record.get("temperature"),
+            samples_per_prompt=record.get("samples_per_prompt"),
+            max_completion_tokens=record.get("max_completion_tokens"),
             file=record["file"],
         )
         for record in run.evals

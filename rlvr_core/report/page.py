@@ -22,7 +22,7 @@ from rlvr_core.report.chart import Chart, Line, line_chart
 from rlvr_core.report.compare import Accuracy
 from rlvr_core.report.read import Run, read_arms
 from rlvr_core.report.samples import SampleGroup, sample_groups
-from rlvr_core.report.sentences import interval_text, p_text, percent, points
+from rlvr_core.report.sentences import interval_text, p_text, percent, points, sampling_text
 from rlvr_core.report.summary import Arm, Summary, summarise
 
 _EVENTS_SHOWN = 40
@@ -89,6 +89,7 @@ def render_page(summary: Summary, runs: Sequence[Run]) -> str:
         events += [(arm.arm, event) for event in run.events[-_EVENTS_SHOWN:]]
     page = environment.get_template("page.html.j2").render(
         summary=summary,
+        sampling=sampling_text(summary.changes),
         charts=charts(summary),
         groups=groups,
         events=events,

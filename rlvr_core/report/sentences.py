@@ -81,6 +81,31 @@ def paired_text(paired: PairedDifference) -> str:
     )
 
 
+def sampling_text(changes: Sequence[Change]) -> str:
+    """Return how the completions behind the accuracies were sampled, as a sentence."""
+    ways: dict[str, list[str]] = {}
+    for change in changes:
+        for point in (change.before, change.after):
+            named = ways.setdefault(_sampling(point), [])
+            if change.split not in named:
+                named.append(change.split)
+    if len(ways) == 1:
+        return f"Completions were sampled {next(iter(ways))}."
+    parts = "; ".join(f"{', '.join(named)} {way}" for way, named in ways.items())
+    return f"Completions were sampled in different ways: {parts}."
+
+
+def _sampling(point: Accuracy) -> str:
+    values = (point.temperature, point.samples_per_prompt, point.max_completion_tokens)
+    temperature, samples, tokens = (
+        "unrecorded" if value is None else f"{value:g}" for value in values
+    )
+    return (
+        f"at temperature {temperature}, samples a prompt: {samples}, "
+        f"tokens a completion at most: {tokens}"
+    )
+
+
 def _rewarding_graders(changes: Sequence[Change]) -> dict[str, str]:
     """Return for each split its first grader: the one that rewards."""
     first: dict[str, str] = {}
@@ -116,9 +141,13 @@ def _gain(change: Change) -> str:
 def _verdict(paired: PairedDifference, rise: str, fall: str) -> str:
     if paired.separated:
         return f"{rise if paired.difference > 0 else fall} that is separated from chance."
+    return f"not separated from chance ({_smallest(paired)})."
+
+
+def _smallest(paired: PairedDifference) -> str:
     return (
-        f"not separated from chance (this exam would show about "
-        f"{100 * paired.resolvable:.1f} points)."
+        f"the smallest change that {paired.prompts} prompts would show is about "
+        f"{100 * paired.resolvable:.1f} points"
     )
 
 
@@ -149,10 +178,7 @@ def _control(change: Change, control: Run, *, is_alone: bool) -> str:
         return f"{start}; the two are not subtracted, because {change.why_not}."
     start = f"{start}, {paired_text(change.paired)}"
     if not change.paired.separated:
-        return (
-            f"{start}: not separated from its start (this exam would show about "
-            f"{100 * change.paired.resolvable:.1f} points)."
-        )
+        return f"{start}: not separated from its start ({_smallest(change.paired)})."
     if change.paired.difference < 0:
         return f"{start}: separated from its start, downwards."
     if is_alone:

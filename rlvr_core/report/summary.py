@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate.layout import EVALS, MANIFEST, METRICS
+from rlvr_core.evaluate.layout import EVALS, MANIFEST, METRICS, STACK
 from rlvr_core.report.compare import (
     Accuracy,
     ArmComparison,
@@ -112,7 +112,7 @@ def summarise(run: Run, control: Run | None = None) -> Summary:
     ]
     comparisons = compare_arms(verifier, control) if verifier and control else []
     return Summary(
-        title=run.name,
+        title=_title(run),
         verifier=arms.get("verifier"),
         control=arms.get("control"),
         changes=all_changes,
@@ -122,6 +122,16 @@ def summarise(run: Run, control: Run | None = None) -> Summary:
         settings=run.manifest,
         sources=_sources(),
     )
+
+
+def _title(run: Run) -> str:
+    """Return the run's name; of a run that is one of two arms, that of the folder of both."""
+    folder = run.path.resolve()
+    both = folder.parent
+    if folder.name != "verifier" or not (both / "control" / MANIFEST).exists():
+        return run.name
+    # The demo's stack stands beside its arms.
+    return "rlvr demo" if (both / STACK).exists() else both.name
 
 
 def _arm(name: str, run: Run) -> Arm:

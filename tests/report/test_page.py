@@ -115,6 +115,31 @@ def test_the_page_shows_the_numbers_of_the_summary(arms, page):
         assert title in page
 
 
+def test_the_page_says_how_its_accuracies_were_sampled(page):
+    (caption,) = re.findall(r"<caption>(.*?)</caption>", page)
+    assert caption == (
+        "Completions were sampled at temperature 1, samples a prompt: 1, "
+        "tokens a completion at most: 24."
+    )
+
+
+def test_two_arms_are_called_by_the_folder_of_both_and_the_demo_by_its_name(tmp_path, new_run):
+    both = tmp_path / "both"
+    paths = [new_run(both / arm, arm, steps=1).path for arm in ("verifier", "control")]
+    runs = [read_run(path) for path in paths]
+    assert summarise(*runs).title == "both"
+    (both / "stack.yaml").write_text("")
+    assert summarise(*runs).title == "rlvr demo"
+    assert summarise(runs[1]).title == "demo control"
+
+
+def test_what_this_many_prompts_would_show_is_said_in_plain_words(arms):
+    said = " ".join(summarise(*(read_run(path) for path in arms)).sentences)
+    assert re.search(
+        r"the smallest change that \d+ prompts would show is about \d+\.\d points", said
+    )
+
+
 def test_the_page_shows_a_point_for_each_evaluation_of_both_arms(page):
     for point in ("verifier, math-sympy, step 0:", "verifier, flexible, step 4:"):
         assert page.count(f"<title>{point}") == 2
