@@ -135,4 +135,5 @@ def _print(report: DataReport) -> None:
             typer.echo(f"{title}: {line}")
         if len(lines) > _SHOWN:
             typer.echo(f"{title}: … and {len(lines) - _SHOWN} more (--json shows all)")
-    typer.echo("no problems" if report.ok else f"{len(report.problems)} problems")
+    plural = "" if len(report.problems) == 1 else "s"
+    typer.echo(f"{len(report.problems) or 'no'} problem{plural}")

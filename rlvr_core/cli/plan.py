@@ -77,7 +77,9 @@ def _numbers(plan: RunPlan) -> Table:
         "steps": f"{steps} ({plan.epochs:.3g} epochs)",
         "in all": f"{plan.total_prompts} prompts, {plan.total_rollouts} rollouts, "
         f"{plan.total_updates} updates",
-        "evaluations": f"{plan.evaluations} x {plan.evaluation_completions} completions",
+        "evaluations": f"{plan.evaluations} x {plan.evaluation_completions} completions"
+        if plan.evaluations
+        else "none",
     }
     if plan.longest_prompt is not None:
         lines["longest prompt"] = f"{plan.longest_prompt} tokens"

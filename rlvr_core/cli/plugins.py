@@ -92,7 +92,8 @@ def doctor(
         for complaint in complaints:
             typer.echo(f"\nproblem: {complaint.about}: {complaint.message}")
             typer.echo(f"  fix    {complaint.fix}")
-        typer.echo(f"\n{len(complaints)} problems" if complaints else "\nno problems")
+        plural = "" if len(complaints) == 1 else "s"
+        typer.echo(f"\n{len(complaints) or 'no'} problem{plural}")
     if complaints:
         raise typer.Exit(1)
 

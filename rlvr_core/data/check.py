@@ -122,8 +122,9 @@ def _characters(prompt: Prompt) -> int:
 
 def _repeats(name: str, by_prompt: Mapping[str, Sequence[Row]], repeated: int) -> str:
     example = max(by_prompt.values(), key=len)
+    rows = "1 row repeats" if repeated == 1 else f"{repeated} rows repeat"
     return (
-        f"{name}: {repeated} rows repeat the prompt of an earlier row; the most common stands "
+        f"{name}: {rows} the prompt of an earlier row; the most common stands "
         f"{len(example)} times ({_ids(example)})"
     )
 

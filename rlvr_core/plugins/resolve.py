@@ -181,8 +181,11 @@ def _find(
     # The control is registered among the verifiers: it replaces rewards.
     family = Family.VERIFIERS if loc == ("control",) else Family(str(loc[0]))
     where = "core's defaults" if is_default else file.locate(loc)
-    installed = index.find(family, entry.plugin, f"{where}: {file.positions.show(loc)}")
-    origin = where if is_default else f"{where} ({file.positions.show(loc)})"
+    key = file.positions.show(loc)
+    # What the command line gave is called by its key already.
+    is_named = where.endswith(f": {key}")
+    installed = index.find(family, entry.plugin, where if is_named else f"{where}: {key}")
+    origin = where if is_default or is_named else f"{where} ({key})"
     return Wanted(installed, installed.ref(entry.name, entry.config), origin)
 
 

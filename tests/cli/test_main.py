@@ -196,3 +196,30 @@ def test_lines_are_wrapped_in_no_file_or_pipe(
         monkeypatch.setenv("TTY_COMPATIBLE", str(int(is_terminal)))
         LiveReporter(make_console(), "verifier arm", 3).event(record)
         assert (len(capsys.readouterr().out.splitlines()) > 1) is is_terminal
+
+
+def test_what_the_command_line_gave_is_named_once(rlvr: Run) -> None:
+    errors = rlvr("config", "check", "stack.yaml", "control=control-rando")[2]
+
+    assert "command line: control: no plugin named 'control-rando' is installed" in errors
+    assert "command line: control: control" not in errors
+
+
+def test_one_problem_is_counted_in_the_singular(rlvr: Run) -> None:
+    row = {"prompt": "1 + 1", "verifier": {"type": "exact-match", "answer": "2"}}
+    Path("one.jsonl").write_text("".join(json.dumps({"id": i, **row}) + "\n" for i in "ab"))
+    output = rlvr("data", "check", "one.jsonl")[1]
+
+    assert "1 row repeats the prompt of an earlier row" in output
+    assert output.endswith("\n1 problem\n")
+
+
+def test_a_dry_run_without_evaluations_says_none(rlvr: Run) -> None:
+    pytest.importorskip("torch", reason="core's default loss needs it")
+    row = {"id": "a", "prompt": "1 + 1", "verifier": {"type": "exact-match", "answer": "2"}}
+    Path("train.jsonl").write_text(json.dumps(row) + "\n")
+    code, output, errors = rlvr("train", "stack.yaml", "evaluate.splits=[]", "--dry-run")
+
+    assert code == 0, errors
+    (line,) = [line for line in output.splitlines() if "evaluations" in line]
+    assert " none " in line
