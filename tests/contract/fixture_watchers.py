@@ -147,6 +147,6 @@ class Canaries(Plugin):
 
     @hookimpl
     def rlvr_eval_end(self, event: EvalEvent) -> Action:
-        found = [r for r in event.rollouts if r.row.id == f"canary-{event.split}"]
+        found = [r for r in event.rollouts if r.row.id == f"{self.name}/canary-{event.split}"]
         lines = [f"{r.row.id} {r.verdict.status.value} of {len(event.rollouts)}" for r in found]
         return Action(kind=ActionKind.WARN, reason=", ".join(lines))

@@ -89,7 +89,7 @@ def test_canaries_are_sampled_and_shown_but_not_counted(run):
     assert records["with"] == records["without"]
     assert all(len(table) == 4 for table in tables)
     said = [event["reason"] for event in finished.events("warn")]
-    assert len(said) == 2
+    assert len(said) == 2, said
     assert all(
         text.startswith("tiny-canaries/canary-dev ") and text.endswith(" of 5") for text in said
     )

@@ -153,7 +153,7 @@ def test_a_killed_trainer_leaves_no_worker_even_one_that_hangs_in_c(start_traine
 def test_ctrl_c_leaves_nothing(start_trainer):
     trainer, token, marker = start_trainer(HOLD)
     os.killpg(trainer.pid, signal.SIGINT)
-    _, errors = trainer.communicate(timeout=10)
+    _, errors = trainer.communicate(timeout=60)
     assert "KeyboardInterrupt" in errors
     assert not of_token(token)
     assert not living_with(marker)
@@ -161,7 +161,7 @@ def test_ctrl_c_leaves_nothing(start_trainer):
 
 def test_leaving_without_closing_leaves_nothing(start_trainer):
     trainer, token, marker = start_trainer("input()", "if engine.start() is None:")
-    trainer.communicate(timeout=10)
+    trainer.communicate(timeout=60)
     assert not of_token(token)
     assert not living_with(marker)
 
