@@ -78,7 +78,10 @@ def test_a_worker_imports_no_torch_and_computes_on_one_thread(judge):
 
 
 SCRIPT = """
+    import signal
     import sys
+    # A shell starts background jobs with Ctrl-C ignored, and a child inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.path[:0] = {paths!r}
     from supervision import entry, reference, rows
     from rlvr_core.config.models import VerificationSection
