@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,7 +48,7 @@ def demo(
         print_plan(verifier, console, json=False)
         console.print(f"data and stack: {folder}", markup=False, highlight=False, soft_wrap=True)
         return
-    steps = max(1, math.ceil(verifier.resolved.stack.train.steps * CONTROL_SHARE))
+    steps = max(1, int(verifier.resolved.stack.train.steps * CONTROL_SHARE))
     control = prepare(stack, [f"train.steps={steps}", "control=control-random"])
     _train_both(verifier, control, folder)
     _report(folder, console)
