@@ -20,7 +20,8 @@ def _load_helper(name):
     spec.loader.exec_module(module)
 
 
-_load_helper("oracle")
+for helper in ("oracle", "stacks"):
+    _load_helper(helper)
 
 
 @pytest.fixture(scope="session")

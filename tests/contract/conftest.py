@@ -11,12 +11,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from accelerate import Accelerator  # noqa: E402
+import stacks  # noqa: E402
 
-from rlvr_core.train.build import load_model, open_runtime  # noqa: E402
 from rlvr_core.train.prepare import prepare  # noqa: E402
 from rlvr_core.train.run import train  # noqa: E402
-from rlvr_core.train.session import StepSession  # noqa: E402
 from rlvr_core.train.step import learn  # noqa: E402
 
 torch.set_num_threads(1)  # more only get in each other's way on a model this small
@@ -102,34 +100,12 @@ def ifeval_row(split, number, *patterns, **metadata):
 def write_stack(tmp_path, tiny_model):
     """Return a function that writes a stack file and its data, and returns the path."""
 
-    def write(name="stack", train_rows=None, **sections):
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
+    def write(name="stack", train_rows=None, verifiers=("tiny-ifeval",), **sections):
         rows = {
             "train": train_rows or [ifeval_row("train", number) for number in range(12)],
             "dev": [ifeval_row("dev", number) for number in range(4)],
         }
-        for split, of_split in rows.items():
-            text = "".join(json.dumps(row) + "\n" for row in of_split)
-            (folder / f"{split}.jsonl").write_text(text, "utf-8")
-        stack = {
-            "schema_version": 1,
-            "model": str(tiny_model),
-            "data": {"train": {"path": "train.jsonl"}, "dev": {"path": "dev.jsonl"}},
-            "rollout": {"group_size": 4, "prompts_per_step": 4, "max_completion_tokens": 6},
-            "verifiers": ["tiny-ifeval"],
-            "train": {"steps": 2, "learning_rate": 1e-3, "precision": "fp32"},
-            "evaluate": {"splits": []},
-            "verification": {"workers": 1},
-        }
-        for section, values in sections.items():
-            if isinstance(values, dict) and isinstance(stack.get(section), dict):
-                stack[section] = {**stack[section], **values}
-            else:
-                stack[section] = values
-        path = folder / "stack.yaml"
-        path.write_text(json.dumps(stack), "utf-8")  # JSON is YAML
-        return path
+        return stacks.write_stack(tmp_path / name, tiny_model, rows, list(verifiers), **sections)
 
     return write
 
@@ -140,15 +116,7 @@ def runtimes(write_stack):
 
     @contextlib.contextmanager
     def open_one(name="stack", **sections):
-        prepared = prepare(write_stack(name, **sections))
-        model = prepared.resolved.stack.model
-        with open_runtime(
-            prepared.resolved,
-            load_model(model),
-            prepared.splits["train"],
-            Accelerator(mixed_precision="no"),
-            model,
-        ) as runtime:
+        with stacks.open_runtime_of(write_stack(name, **sections)) as runtime:
             yield runtime
 
     return open_one
@@ -157,13 +125,7 @@ def runtimes(write_stack):
 @pytest.fixture
 def session_of():
     """Return a function that makes the session of a step."""
-
-    def make(runtime, step=1, prompts_drawn=0):
-        return StepSession(
-            runtime=runtime, step=step, weights_version=0, prompts_drawn=prompts_drawn
-        )
-
-    return make
+    return stacks.new_session
 
 
 class Finished:
@@ -174,8 +136,7 @@ class Finished:
         self.folder = outcome.folder
 
     def lines(self, name):
-        path = self.folder / name
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        return stacks.read_lines(self.folder / name)
 
     @property
     def manifest(self):

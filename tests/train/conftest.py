@@ -1,18 +1,14 @@
 """A real stack on the tiny model, for tests of the step."""
 
 import contextlib
-import json
 
 import pytest
 
 torch = pytest.importorskip("torch")
 
-from accelerate import Accelerator  # noqa: E402
+import stacks  # noqa: E402
 
 from rlvr_core.api import FinishReason, Group, Rollout, Segment  # noqa: E402
-from rlvr_core.train.build import load_model, open_runtime  # noqa: E402
-from rlvr_core.train.prepare import prepare  # noqa: E402
-from rlvr_core.train.session import StepSession  # noqa: E402
 
 torch.set_num_threads(1)  # more only get in each other's way on a model this small
 
@@ -24,38 +20,20 @@ def write_stack(tmp_path, tiny_model):
     """Return a function that writes a stack file and its data, and returns the path."""
 
     def write(name="stack", rows=12, **sections):
-        folder = tmp_path / name
-        folder.mkdir(exist_ok=True)
-        for split in ("train", "dev"):
-            lines = [
-                json.dumps(
-                    {
-                        "id": f"{split}-{number}",
-                        "prompt": PROMPTS[number % 4] + f" {split} {number}",
-                        "verifier": {"type": "exact-match", "answer": "a"},
-                    }
-                )
+        of_splits = {
+            split: [
+                {
+                    "id": f"{split}-{number}",
+                    "prompt": PROMPTS[number % 4] + f" {split} {number}",
+                    "verifier": {"type": "exact-match", "answer": "a"},
+                }
                 for number in range(rows)
             ]
-            (folder / f"{split}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-        stack = {
-            "schema_version": 1,
-            "model": str(tiny_model),
-            "data": {"train": {"path": "train.jsonl"}, "dev": {"path": "dev.jsonl"}},
-            "rollout": {"group_size": 4, "prompts_per_step": 4, "max_completion_tokens": 6},
-            "verifiers": ["exact-match"],
-            "train": {"steps": 2, "learning_rate": 1e-3, "precision": "fp32"},
-            "evaluate": {"splits": []},
-            "verification": {"workers": 1},
+            for split in stacks.SPLITS
         }
-        for section, values in sections.items():
-            if isinstance(values, dict) and isinstance(stack.get(section), dict):
-                stack[section] = {**stack[section], **values}
-            else:
-                stack[section] = values
-        path = folder / "stack.yaml"
-        path.write_text(json.dumps(stack), "utf-8")  # JSON is YAML
-        return path
+        return stacks.write_stack(
+            tmp_path / name, tiny_model, of_splits, ["exact-match"], **sections
+        )
 
     return write
 
@@ -66,15 +44,7 @@ def runtimes(write_stack):
 
     @contextlib.contextmanager
     def open_one(name="stack", overrides=(), **sections):
-        prepared = prepare(write_stack(name, **sections), overrides)
-        model = prepared.resolved.stack.model
-        with open_runtime(
-            prepared.resolved,
-            load_model(model),
-            prepared.splits["train"],
-            Accelerator(mixed_precision="no"),
-            model,
-        ) as runtime:
+        with stacks.open_runtime_of(write_stack(name, **sections), overrides) as runtime:
             yield runtime
 
     return open_one
@@ -83,13 +53,7 @@ def runtimes(write_stack):
 @pytest.fixture
 def session_of():
     """Return a function that makes the session of a step."""
-
-    def make(runtime, step=1, prompts_drawn=0):
-        return StepSession(
-            runtime=runtime, step=step, weights_version=0, prompts_drawn=prompts_drawn
-        )
-
-    return make
+    return stacks.new_session
 
 
 @pytest.fixture
