@@ -52,6 +52,8 @@ class TransformersEngine:
         model: The policy, on its device. Sampled from in evaluation mode.
         stop_ids: Every id that ends a completion.
         max_rows: Completions decoded side by side.
+        share_prompts: Compute each distinct prompt once. Off, every completion computes its own, as
+            libraries do: what benchmarks and tests compare with.
         autocast: Returns the context in which the model is run.
     """
 
@@ -62,11 +64,13 @@ class TransformersEngine:
         stop_ids: Sequence[int],
         max_rows: int,
         autocast: Callable[[], Any],
+        share_prompts: bool = True,
     ) -> None:
         self._model = model
         self._stop_ids = frozenset(stop_ids)
         self._max_rows = max_rows
         self._autocast = autocast
+        self._share_prompts = share_prompts
         # transformers 5.24 renamed the argument.
         accepted = inspect.signature(model.forward).parameters
         self._cache_argument = "cache" if "cache" in accepted else "past_key_values"
@@ -142,12 +146,13 @@ class TransformersEngine:
         Prompts are padded on the left, after the beginning that they share.
         """
         device = self._model.device
-        grouped = [
-            (list(prompt), len(list(same)))
-            for prompt, same in groupby(row.request.prompt_ids for row in rows)
-        ]
+        all_prompts = [list(row.request.prompt_ids) for row in rows]
+        grouped = [(prompt, 1) for prompt in all_prompts]
+        shared = 0
+        if self._share_prompts:
+            grouped = [(prompt, len(list(same))) for prompt, same in groupby(all_prompts)]
+            shared = common_prefix_length([prompt for prompt, _ in grouped])
         prompts = [prompt for prompt, _ in grouped]
-        shared = common_prefix_length(prompts)
         cache = DynamicCache()
         if shared >= SHARED_PREFIX_TOKENS and len(prompts) > 1:
             prefix_1S = torch.tensor([prompts[0][:shared]], device=device)

@@ -1,0 +1,368 @@
+"""One training step against TRL's `GRPOTrainer`: ``python benchmarks/step_vs_trl.py CASE WORK``.
+
+In an environment of its own (``make bench-trl`` makes it, and runs all of them). One process, step
+by step: after each of TRL's steps come one of ours and one of a plain loop (the library's
+``generate``, forward, backward, AdamW, nothing else), with the same prompts, each from weights of
+its own. A step of TRL's is compared with the mean of its neighbours of ours, so that what else the
+machine does meanwhile falls on all three.
+
+All three learn from the completions and rewards that TRL's step made: the largest difference of
+their weights is printed beside how far the weights moved, and shows that they compute the same
+update. Ours samples and verifies completions of its own first, in the same time.
+
+``same`` does the same model calls as TRL, which the ledger shows: every prompt once for each of its
+completions, all completions of full length. ``less`` leaves out what the result does not need: the
+prompt is computed once a group, finished completions leave the batch, nothing is computed that no
+plugin asked for. Every group is alive in both: the rewards always differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import torch
+from cases import Case, make_case, our_runtime, rows_width
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
+from trl import GRPOConfig, GRPOTrainer
+
+from rlvr_core.api import FinishReason, Rollout, Segment
+from rlvr_core.rollout.transformers_engine import TransformersEngine
+from rlvr_core.train.session import StepSession
+from rlvr_core.train.step import collect, learn
+
+WARM_UP = 2
+
+
+class Ledger:
+    """Counts a model's forward calls by gradient, rows and positions."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        self.calls: Counter[tuple[bool, int, int]] = Counter()
+        model.get_decoder().register_forward_pre_hook(self._count, with_kwargs=True)
+
+    def _count(self, _module: object, args: tuple, kwargs: dict) -> None:
+        ids = kwargs.get("input_ids", args[0] if args else None)
+        self.calls[(torch.is_grad_enabled(), *ids.shape)] += 1
+
+    def positions(self) -> dict[str, int]:
+        """Return the positions computed with and without gradient."""
+        total = Counter()
+        for (gradient, rows, width), count in self.calls.items():
+            total["gradient" if gradient else "no gradient"] += rows * width * count
+        return dict(total)
+
+
+class Batch:
+    """What a step of TRL's sampled: completions of each prompt, and their rewards."""
+
+    def __init__(self, questions: list[str], output: dict, rewards: list[float]) -> None:
+        self.questions = questions
+        masks = output["completion_mask"].bool()
+        self.completions = [
+            ids[mask].tolist()
+            for ids, mask in zip(output["completion_ids"], masks, strict=True)
+        ]
+        self.rewards = rewards
+
+
+class OurSide:
+    """Our step, from a real stack, with TRL's completions put in the place of its own."""
+
+    def __init__(self, case: Case, folder: Path, work: str, stack: Iterator) -> None:
+        self.case = case
+        self.runtime = stack.enter_context(
+            our_runtime(case, folder, layout="rows" if work == "same" else "shared")
+        )
+        model = self.runtime.policy.model
+        if work == "same":
+            self.runtime.engine = TransformersEngine(
+                model,
+                stop_ids=[],
+                max_rows=case.prompts_per_step * case.group_size,
+                autocast=self.runtime.accelerator.autocast,
+                share_prompts=False,
+            )
+        self.ledger = Ledger(model)
+        self.rows = {row.id: row for row in self.runtime.train_rows}
+        self.steps = 0
+        self.collect_s: list[float] = []
+        self.learn_s: list[float] = []
+
+    def step(self, batch: Batch) -> float:
+        self.steps += 1
+        size = self.case.group_size
+        ids = batch.questions[::size]
+        self.runtime.train_rows = [self.rows[row_id] for row_id in ids]
+        session = StepSession(
+            runtime=self.runtime, step=self.steps, weights_version=self.steps - 1, prompts_drawn=0
+        )
+        started = perf_counter()
+        collected = collect(self.runtime, session)
+        collected_at = perf_counter()
+        order = {row_id: number for number, row_id in enumerate(ids)}
+        groups = sorted(collected.groups, key=lambda group: order[group.row.id])
+        for number, group in enumerate(groups):
+            of_group = slice(number * size, (number + 1) * size)
+            group.rollouts[:] = [
+                _rollout(group.row, index, token_ids, reward)
+                for index, (token_ids, reward) in enumerate(
+                    zip(batch.completions[of_group], batch.rewards[of_group], strict=True)
+                )
+            ]
+        learning_from = perf_counter()
+        learn(self.runtime, session, groups)
+        ended = perf_counter()
+        self.collect_s.append(collected_at - started)
+        self.learn_s.append(ended - learning_from)
+        return self.collect_s[-1] + self.learn_s[-1]
+
+
+def _rollout(row, index: int, token_ids: list[int], reward: float) -> Rollout:
+    return Rollout(
+        row=row,
+        sample_index=index,
+        completion="",
+        segments=[Segment(token_ids=token_ids, logps=[0.0] * len(token_ids))],
+        finish_reason=FinishReason.LENGTH,
+        weights_version=0,
+        sampled_under=row.prompt,
+        trained_under=row.prompt,
+        reward=reward,
+    )
+
+
+class PlainSide:
+    """The plain loop: what a step costs with the library's calls and nothing around them."""
+
+    def __init__(self, case: Case, tokenizer, learning_rate: float) -> None:
+        self.case = case
+        self.tokenizer = tokenizer
+        self.model = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32).eval()
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=learning_rate, weight_decay=0.0
+        )
+        self.prompts = {row["id"]: _prompt_ids(tokenizer, row["prompt"]) for row in case.rows}
+        self.autocast = lambda: torch.autocast(
+            "cpu", torch.bfloat16, enabled=case.precision == "bf16"
+        )
+
+    def step(self, batch: Batch) -> float:
+        case, size = self.case, self.case.group_size
+        started = perf_counter()
+        prompts = [self.prompts[row_id] for row_id in batch.questions]
+        width = max(map(len, prompts))
+        pad = self.tokenizer.pad_token_id
+        ids = torch.tensor([[pad] * (width - len(p)) + p for p in prompts])
+        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
+        with torch.no_grad(), self.autocast():
+            self.model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=case.completion_tokens,
+                min_new_tokens=None if case.stops else case.completion_tokens,
+                do_sample=True,
+                top_k=0,
+                pad_token_id=pad,
+            )
+        longest = max(map(len, batch.completions))
+        completions = torch.tensor(
+            [c + [pad] * (longest - len(c)) for c in batch.completions]
+        )
+        present = torch.tensor(
+            [[1] * len(c) + [0] * (longest - len(c)) for c in batch.completions]
+        )
+        rewards = torch.tensor(batch.rewards).view(-1, size)
+        advantages = (rewards - rewards.mean(1, keepdim=True)) / (
+            rewards.std(1, keepdim=True) + 1e-4
+        )
+        ids = torch.cat([ids, completions], 1)
+        mask = torch.cat([mask, present], 1)
+        for part in torch.arange(len(ids)).split(case.micro_batch_rows):
+            with self.autocast():
+                logits = self.model(
+                    input_ids=ids[part], attention_mask=mask[part], logits_to_keep=longest + 1
+                ).logits[:, :-1].float()
+            logps = logits.log_softmax(-1).gather(-1, completions[part, :, None])[..., 0]
+            ratio = torch.exp(logps - logps.detach())
+            loss = -(advantages.view(-1)[part, None] * ratio * present[part]).sum()
+            (loss / present.sum()).backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        return perf_counter() - started
+
+
+def _prompt_ids(tokenizer, prompt) -> list[int]:
+    if isinstance(prompt, str):
+        return tokenizer(prompt)["input_ids"]
+    return tokenizer.apply_chat_template(
+        prompt, add_generation_prompt=True, tokenize=True, return_dict=True
+    )["input_ids"]
+
+
+class Paired(TrainerCallback):
+    """Runs one step of each other side after each of TRL's, and keeps the times."""
+
+    def __init__(self, trainer_rewards: list[float]) -> None:
+        self.rewards = trainer_rewards
+        self.batches: list[Batch] = []
+        self.times: dict[str, list[float]] = {"TRL": [], "ours": [], "plain": []}
+        self.sides: dict[str, object] = {}
+
+    def on_step_begin(self, args, state, control, **_) -> None:
+        self.began = perf_counter()
+
+    def on_step_end(self, args, state, control, **_) -> None:
+        self.times["TRL"].append(perf_counter() - self.began)
+        names = sorted(self.sides, reverse=state.global_step % 2 == 0)
+        for name in names:
+            self.times[name].append(self.sides[name].step(self.batches[-1]))
+        print(
+            f"step {state.global_step}: "
+            + ", ".join(f"{name} {self.times[name][-1]:.3f} s" for name in self.times),
+            flush=True,
+        )
+
+
+def make_trainer(case: Case, folder: Path, tokenizer, steps: int):
+    rewards: list[float] = []
+
+    def distinct_characters(completions, **_) -> list[float]:
+        texts = [c if isinstance(c, str) else c[0]["content"] for c in completions]
+        rewards[:] = [len(set(text)) / max(len(text), 1) for text in texts]
+        return list(rewards)
+
+    pair = Paired(rewards)
+    fixed = None if case.stops else {"min_new_tokens": case.completion_tokens}
+    batch = case.prompts_per_step * case.group_size
+    config = GRPOConfig(
+        output_dir=str(folder / "trl"),
+        use_cpu=True,
+        bf16=case.precision == "bf16",
+        gradient_checkpointing=False,
+        report_to="none",
+        save_strategy="no",
+        logging_steps=10_000,
+        disable_tqdm=True,
+        per_device_train_batch_size=case.micro_batch_rows,
+        gradient_accumulation_steps=batch // case.micro_batch_rows,
+        num_generations=case.group_size,
+        max_completion_length=case.completion_tokens,
+        generation_kwargs=fixed,
+        learning_rate=2e-5 if case.name == "demo" else 1e-4,
+        lr_scheduler_type="constant",
+        max_steps=steps,
+        beta=0.0,
+        temperature=1.0,
+        top_k=0,
+        top_p=1.0,
+        loss_type="dapo",
+        scale_rewards="group",
+        mask_truncated_completions=False,
+        shuffle_dataset=False,
+        model_init_kwargs={"dtype": "float32", "device_map": None},
+        seed=0,
+    )
+    trainer = GRPOTrainer(
+        model=str(case.model),
+        args=config,
+        train_dataset=Dataset.from_list(
+            [{"prompt": row["prompt"], "row_id": row["id"]} for row in case.rows]
+        ),
+        reward_funcs=distinct_characters,
+        processing_class=tokenizer,
+        callbacks=[pair],
+    )
+    generate = trainer._generate_and_score_completions
+
+    def recorded(inputs):
+        output = generate(inputs)
+        pair.batches.append(Batch([row["row_id"] for row in inputs], output, list(rewards)))
+        return output
+
+    trainer._generate_and_score_completions = recorded
+    return trainer, pair
+
+
+def largest_difference(first, second) -> float:
+    pairs = zip(first.parameters(), second.parameters(), strict=True)
+    return max((a.detach() - b.detach()).abs().max().item() for a, b in pairs)
+
+
+def ratios(times: dict[str, list[float]], name: str) -> list[float]:
+    """Return TRL's times over those of another side; each of ours stands between two of TRL's."""
+    trl, other = times["TRL"][WARM_UP:], times[name][WARM_UP:]
+    return [(trl[n] + trl[n + 1]) / 2 / other[n] for n in range(len(trl) - 1)]
+
+
+def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> None:
+    print(f"\n{case.name}, {work}: {torch.get_num_threads()} threads, {case.precision}")
+    for name, times in pair.times.items():
+        times = times[WARM_UP:]
+        print(f"  {name:6} median {statistics.median(times):8.3f} s, least {min(times):8.3f} s")
+    ours = pair.sides["ours"]
+    collect_s = statistics.median(ours.collect_s[WARM_UP:])
+    print(f"  ours   sampling and verifying {collect_s:.3f} s, "
+          f"learning {statistics.median(ours.learn_s[WARM_UP:]):.3f} s")
+    for name in ("ours", "plain"):
+        low, middle, high = statistics.quantiles(ratios(pair.times, name), n=4)
+        print(f"  TRL / {name}: median {middle:.2f}, quartiles {low:.2f} to {high:.2f}")
+    for name, ledger in (("TRL", trl_ledger), ("ours", ours.ledger)):
+        print(f"  {name:5} positions {ledger.positions()}")
+        for (gradient, rows, width), count in sorted(ledger.calls.items()):
+            if count >= len(pair.times["TRL"]) or work == "same":
+                kind = "gradient   " if gradient else "no gradient"
+                print(f"        {kind} {rows:4} x {width:4}: {count}")
+    fresh = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32)
+    print(f"  weights moved by up to {largest_difference(fresh, trainer.model):.2e}; "
+          f"TRL and ours differ by up to "
+          f"{largest_difference(trainer.model, ours.runtime.policy.model):.2e}, "
+          f"TRL and plain by {largest_difference(trainer.model, pair.sides['plain'].model):.2e}")
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def main() -> int:
+    from contextlib import ExitStack
+
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("case", choices=["demo", "S", "M"])
+    parser.add_argument("work", choices=["same", "less"])
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    with ExitStack() as stack:
+        folder = stack.enter_context(scratch())
+        case = make_case(arguments.case, folder, stops=arguments.work == "less")
+        tokenizer = AutoTokenizer.from_pretrained(case.model)
+        trainer, pair = make_trainer(case, folder, tokenizer, arguments.steps)
+        trl_ledger = Ledger(trainer.model)
+        ours = OurSide(case, folder / "ours", arguments.work, stack)
+        rate = trainer.args.learning_rate
+        pair.sides = {"ours": ours, "plain": PlainSide(case, tokenizer, rate)}
+        print(f"{case.name}: rows of up to {rows_width(case)} positions")
+        trainer.train()
+        report(case, arguments.work, pair, trl_ledger, trainer)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
