@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +73,7 @@ def open_runtime(
     train_rows: Sequence[Row],
     accelerator: Accelerator,
     reference_source: Path | str,
+    verify_engine: VerifyEngine | None = None,
 ) -> Iterator[Runtime]:
     """Build everything a step needs; verifier workers live until the block ends.
 
@@ -82,13 +83,15 @@ def open_runtime(
         train_rows: The whole training split.
         accelerator: Of this process.
         reference_source: The model that the run began with.
+        verify_engine: Verifier workers of this stack that live longer than the block, so that
+            several runtimes can share them.
 
     Raises:
         StackError: RLVR-S104, the stack asks for a layout that the model can't compute.
     """
     stack = resolved.stack
     verifiers = [plugin for plugin in resolved.plugins if isinstance(plugin.plugin, Verifier)]
-    engine = VerifyEngine(
+    engine = verify_engine or VerifyEngine(
         [(plugin.ref, plugin.entry) for plugin in verifiers],
         stack.verification,
         local_processes=accelerator.num_processes,
@@ -107,7 +110,7 @@ def open_runtime(
             fix="train in one process, or take it out of the stack",
         )
     # Workers start before the model moves to a device: they inherit nothing of it.
-    with engine:
+    with nullcontext() if verify_engine else engine:
         model = loaded.model.to(accelerator.device)
         # Dropout would make the ratio of the first update differ from 1, and two runs differ.
         model.eval()
