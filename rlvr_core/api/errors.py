@@ -41,6 +41,7 @@ CATALOGUE: dict[str, str] = {
     "RLVR-T104": "the run folder cannot be read",
     "RLVR-T105": "another process is writing to the run folder",
     "RLVR-T106": "a file of the run cannot be written",
+    "RLVR-T107": "the rollout engine sampled from other weights than the policy's",
     # E: the environment
     "RLVR-E101": "an optional part of rlvr is not installed",
     "RLVR-E102": "the model could not be loaded",

@@ -68,7 +68,7 @@ def measure(
         exam: How.
         own_grader: What to call the rows' own verifiers among the graders.
         split: Part of every draw's key.
-        weights_version: Recorded with every rollout.
+        weights_version: Of the policy; the engine's must be the same.
 
     Returns:
         Rollouts in row order. Their prompts are the rows' own: wrappers of prompts are for

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from transformers import PreTrainedModel
+
 from rlvr_core.api.rollouts import FinishReason
 
 
@@ -28,13 +30,15 @@ class Sample:
     """As sampled, the final stop token included."""
     logps: list[float]
     """Under the sampling distribution (at the request's temperature), one a token."""
-    entropy: float
-    """Mean entropy in nats of the sampling distribution over the sampled tokens."""
+    entropy: float | None
+    """Mean entropy in nats of the sampling distribution over the sampled tokens, where known."""
     finish_reason: FinishReason
+    weights_version: int
+    """Of the weights that the engine sampled from, as it was last told by `Engine.push`."""
 
 
 class Engine(Protocol):
-    """Samples completions from the current weights of the policy."""
+    """Samples completions from the weights that it was pushed last; version 0 when it is new."""
 
     def sample(
         self,
@@ -44,5 +48,12 @@ class Engine(Protocol):
         """Sample every request; tell `on_finished` (index, sample) as soon as each is done.
 
         Requests with equal prompts should stand side by side: their prompt is computed once.
+        """
+        ...
+
+    def push(self, model: PreTrainedModel, version: int) -> None:
+        """Sample from the weights that `model` has now, which are those of `version`.
+
+        Called after each batch of updates, before anything is sampled again.
         """
         ...

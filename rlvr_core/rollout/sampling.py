@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rlvr_core.api.errors import RunEndedError
 from rlvr_core.api.rollouts import FinishReason, Prompt, Rollout, Row, Segment
 from rlvr_core.rollout.engine import Engine, Sample, SampleRequest
 from rlvr_core.rollout.tokens import PromptTokenizer
@@ -29,6 +30,7 @@ class SamplingSettings:
     max_tokens: int
     temperature: float
     weights_version: int
+    """Of the policy; the engine must have the same."""
 
 
 def sample_rollouts(
@@ -46,11 +48,15 @@ def sample_rollouts(
         draws: With those of one prompt side by side.
         settings: Shared by all of them.
         on_rollout: Told each rollout as soon as it is finished, so that verification can begin.
+
+    Raises:
+        RunEndedError: RLVR-T107, the engine has other weights than the policy.
     """
     finished: dict[int, Rollout] = {}
 
     def finish(index: int, sample: Sample) -> None:
         draw = draws[index]
+        _require_version(sample, settings)
         ended = sample.finish_reason is FinishReason.STOP
         finished[index] = Rollout(
             row=draw.row,
@@ -58,7 +64,7 @@ def sample_rollouts(
             completion=tokenizer.decode(sample.token_ids[:-1] if ended else sample.token_ids),
             segments=[Segment(token_ids=sample.token_ids, logps=sample.logps)],
             finish_reason=sample.finish_reason,
-            weights_version=settings.weights_version,
+            weights_version=sample.weights_version,
             sampled_under=draw.sampled_under,
             trained_under=draw.trained_under,
             entropy=sample.entropy,
@@ -76,3 +82,14 @@ def sample_rollouts(
     ]
     engine.sample(requests, finish)
     return [finished[index] for index in range(len(draws))]
+
+
+def _require_version(sample: Sample, settings: SamplingSettings) -> None:
+    if sample.weights_version != settings.weights_version:
+        raise RunEndedError(
+            "RLVR-T107",
+            f"the rollout engine sampled from weights of version {sample.weights_version}, "
+            f"and the policy has version {settings.weights_version}",
+            cause="the engine was not given the weights of the last update",
+            fix="this is a fault of rlvr; report it, and continue with --resume",
+        )

@@ -32,6 +32,7 @@ class _Row:
     index: int
     request: SampleRequest
     uniforms: Tensor
+    weights_version: int
     token_ids: list[int] = field(default_factory=list)
     logps: list[float] = field(default_factory=list)
     entropies: list[float] = field(default_factory=list)
@@ -42,6 +43,7 @@ class _Row:
             logps=self.logps,
             entropy=sum(self.entropies) / max(len(self.entropies), 1),
             finish_reason=reason,
+            weights_version=self.weights_version,
         )
 
 
@@ -71,9 +73,16 @@ class TransformersEngine:
         self._max_rows = max_rows
         self._autocast = autocast
         self._share_prompts = share_prompts
+        self._weights_version = 0
         # transformers 5.24 renamed the argument.
         accepted = inspect.signature(model.forward).parameters
         self._cache_argument = "cache" if "cache" in accepted else "past_key_values"
+
+    def push(self, model: PreTrainedModel, version: int) -> None:
+        """Note the version; the model that is sampled from is the policy itself."""
+        if model is not self._model:
+            raise ValueError("this engine samples from the model it was made with, and no other")
+        self._weights_version = version
 
     @torch.no_grad()
     def sample(
@@ -89,7 +98,7 @@ class TransformersEngine:
                 for start in range(0, len(requests), self._max_rows):
                     chunk = requests[start : start + self._max_rows]
                     rows = [
-                        _Row(start + offset, request, _uniforms(request))
+                        _Row(start + offset, request, _uniforms(request), self._weights_version)
                         for offset, request in enumerate(chunk)
                     ]
                     self._decode(rows, on_finished)

@@ -57,6 +57,8 @@ def examine(
         progress = checkpoint.load_progress(folder)
     records = []
     with open_runtime(prepared.resolved, loaded, [], accelerator, initial) as runtime:
+        if progress:
+            runtime.engine.push(runtime.policy.model, progress.weights_version)
         for split in splits:
             rows: Sequence[Row] = prepared.splits[split]
             reporter.phase(f"evaluating {split}: {len(rows)} prompts")

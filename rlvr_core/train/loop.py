@@ -248,6 +248,7 @@ class Run:
             if loaded.name in progress.plugins:
                 loaded.plugin.load_state(progress.plugins[loaded.name])
         checkpoint.load_optimizer(path, self.runtime.optimizer)
+        self.runtime.engine.push(self.runtime.policy.model, self.weights_version)
 
     def _observe(self, hook: Any, *arguments: Any) -> None:
         if self._is_main:

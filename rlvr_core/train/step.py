@@ -55,7 +55,8 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     """Stages 8 to 11: estimate advantages of the kept groups and update the policy.
 
     A batch of rollouts is one optimiser update, or ``passes`` times ``mini_batches`` of them. With
-    one, the old log-probabilities are the training pass's own, and the ratio is exactly 1.
+    one, the old log-probabilities are the training pass's own, and the ratio is exactly 1. The
+    engine gets the new weights.
     """
     hooks = runtime.dispatcher
     advantages = hooks.estimate_advantages(groups, session)  # 8
@@ -74,6 +75,8 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     for _ in range(settings.passes):
         for mini_batch in mini_batches:
             total += update(runtime, session, mini_batch, old_logps)  # 10, 11
+    if total.updates:
+        runtime.engine.push(runtime.policy.model, session.weights_version + total.updates)
     return total
 
 
