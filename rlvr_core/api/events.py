@@ -26,6 +26,42 @@ class RunInfo:
     """As written to ``manifest.json``."""
 
 
+STEP_METRICS = frozenset(
+    {
+        "step",
+        "epoch",
+        "reward_mean",
+        "pass_rate",
+        "groups",
+        "useful_groups",
+        "kept_groups",
+        "rollouts",
+        "masked",
+        "errors",
+        "length_mean",
+        "truncated_rate",
+        "entropy",
+        "parse_failure_rate",
+        "failures",
+        "loss",
+        "grad_norm",
+        "updates",
+        "skipped_updates",
+        "trained_tokens",
+        "learning_rate",
+        "tokens",
+        "tokens_per_s",
+        "collect_s",
+        "train_s",
+        "step_s",
+        "weights_version",
+        "rounds",
+    }
+)
+"""Core's own names in `StepEvent.metrics`. Metrics of a loss plugin stand beside them, under other
+names."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEvent:
     """One finished step."""

@@ -22,6 +22,10 @@ newer."""
 RESERVED_CONFIG_KEYS = frozenset({"plugin", "timeout_s", "on_timeout", "concurrency", "weight"})
 """Core's own words in a stack entry; a plugin's `Config` must not declare them."""
 
+ROUTING_KEY = "type"
+"""Core's own word in a row's ``verifier``, where it names the verifier; a `GroundTruth` must not
+declare it."""
+
 
 class Family(StrEnum):
     """The four kinds of plugin, which are sections of a stack file and entry-point groups."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rlvr_core.api.events import Action
+from rlvr_core.api.events import STEP_METRICS, Action, ActionKind
 from rlvr_core.api.rollouts import Group, Message, Prompt, Rollout, Row
 from rlvr_core.api.session import PolicyLoss, TokenBatch
 from rlvr_core.api.verdicts import Verdict
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Advantage = float | list[float]
+
+LARGEST = 3.4e38
+"""About the largest number that float32 holds, as which rewards and advantages enter the loss."""
+
+_LEAST_VALUE = {ActionKind.SET_LEARNING_RATE: 0.0, ActionKind.SET_KL: 0.0}
 
 
 class Unfit(Exception):
@@ -77,11 +82,18 @@ def rewards(returned: object, of: Sequence[Group]) -> list[list[float | None]]:
 
 
 def verdicts(returned: object, count: int) -> list[Verdict]:
-    """Check one verdict a row."""
+    """Check one verdict a row: judgements have a score, others none."""
     found = _items(returned, count, "verdicts")
     for place, verdict in enumerate(found):
         if not isinstance(verdict, Verdict):
             raise Unfit(f"expected a Verdict at {place}, got {_shown(verdict)}")
+        if verdict.is_judgement and not _is_usable(number(verdict.score)):
+            raise Unfit(f"expected a finite score at {place}, got {_shown(verdict.score)}")
+        if verdict.score is not None and not verdict.is_judgement:
+            raise Unfit(
+                f"expected no score with status {verdict.status} at {place}, "
+                f"got {_shown(verdict.score)}"
+            )
     return found
 
 
@@ -127,6 +139,8 @@ def loss(returned: object, tokens: TokenBatch) -> PolicyLoss:
     _tensor(returned.loss_T, tokens, "loss_T")
     for name, metric_T in returned.metrics.items():
         _tensor(metric_T, tokens, f"metrics[{name!r}]")
+        if name in STEP_METRICS:
+            raise Unfit(f"expected a metric under a name of its own, got {name!r}, which is core's")
     if tokens.logp_T.requires_grad and not returned.loss_T.requires_grad:
         raise Unfit("expected a loss_T that is differentiable in logp_T, got one without gradient")
     return returned
@@ -147,12 +161,21 @@ def actions(returned: object) -> list[Action]:
     """Check what a monitor asks for: nothing, one action or several."""
     if returned is None:
         return []
-    if isinstance(returned, Action):
-        return [returned]
-    found = _listed(returned, "an Action, several, or None")
+    found = [returned] if isinstance(returned, Action) else None
+    if found is None:
+        found = _listed(returned, "an Action, several, or None")
     for action in found:
         if not isinstance(action, Action):
             raise Unfit(f"expected an Action, got {_shown(action)}")
+        if action.kind not in tuple(ActionKind):
+            raise Unfit(f"expected an ActionKind, got {_shown(action.kind)}")
+        if action.kind in _LEAST_VALUE:
+            least, value = _LEAST_VALUE[action.kind], number(action.value)
+            if not (_is_usable(value) and value >= least):
+                raise Unfit(
+                    f"expected a finite number of at least {least:g} for {action.kind}, "
+                    f"got {_shown(action.value)}"
+                )
     return found
 
 
@@ -173,6 +196,8 @@ def number(value: Any) -> float:
         return math.nan
     try:
         return float(value)
+    except OverflowError:
+        return math.inf
     except (TypeError, ValueError, RuntimeError):
         return math.nan
 
@@ -184,8 +209,8 @@ def _reward(value: Any, rollout: Rollout, place: int) -> float | None:
     if rollout.reward is None:
         raise Unfit(f"expected None for {where}, which is masked, got {_shown(value)}")
     result = number(value)
-    if not math.isfinite(result):
-        raise Unfit(f"expected a finite number or None for {where}, got {_shown(value)}")
+    if not _is_usable(result):
+        raise Unfit(f"expected a finite number or None for {where}, got {_unusable(value, result)}")
     return result
 
 
@@ -195,13 +220,23 @@ def _advantage(value: Any, rollout: Rollout, place: int, by_token: bool) -> Adva
     where = f"rollout {rollout.sample_index} of group {place}"
     if by_token and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1:
         by_tokens = [number(one) for one in _items(value, rollout.length, f"numbers for {where}")]
-        if not all(map(math.isfinite, by_tokens)):
+        if not all(map(_is_usable, by_tokens)):
             raise Unfit(f"expected finite numbers for {where}, got {_shown(value)}")
         return by_tokens
     result = number(value)
-    if not math.isfinite(result):
-        raise Unfit(f"expected a finite number for {where}, got {_shown(value)}")
+    if not _is_usable(result):
+        raise Unfit(f"expected a finite number for {where}, got {_unusable(value, result)}")
     return result
+
+
+def _is_usable(value: float) -> bool:
+    """Tell whether a number is finite also as float32."""
+    return abs(value) <= LARGEST
+
+
+def _unusable(value: Any, as_number: float) -> str:
+    reason = ", which float32 cannot hold" if math.isfinite(as_number) else ""
+    return f"{_shown(value)}{reason}"
 
 
 def _tensor(returned: Any, tokens: TokenBatch, what: str) -> None:

@@ -9,7 +9,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from rlvr_core.api.errors import PluginError, did_you_mean, listed
-from rlvr_core.api.plugin import API_VERSION, RESERVED_CONFIG_KEYS, Plugin, RowVerifier, Verifier
+from rlvr_core.api.plugin import (
+    API_VERSION,
+    RESERVED_CONFIG_KEYS,
+    ROUTING_KEY,
+    Plugin,
+    RowVerifier,
+    Verifier,
+)
+from rlvr_core.config.wording import keys_of
 from rlvr_core.plugins.hooks import answers, hook_problems
 from rlvr_core.plugins.ref import PluginRef
 
@@ -115,6 +123,10 @@ def _verifier_problems(cls: type[Plugin]) -> list[str]:
     truth: Any = getattr(cls, "GroundTruth", None)
     if not (isinstance(truth, type) and issubclass(truth, BaseModel)):
         problems.append("it does not set GroundTruth to a pydantic model")
+    elif ROUTING_KEY in keys_of(truth):
+        problems.append(
+            f"its GroundTruth declares {ROUTING_KEY!r}, which in a row names the verifier itself"
+        )
     low, high = cls.score_range
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         problems.append(f"its score_range {cls.score_range} is not a finite range")

@@ -19,6 +19,7 @@ from rlvr_core.api.rollouts import Group, Prompt, Row
 from rlvr_core.api.session import Need, PolicyLoss, Session, TokenBatch
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins import border
+from rlvr_core.plugins.failures import exception_text
 from rlvr_core.plugins.manager import VERIFY, RoutedManager
 from rlvr_core.plugins.resolve import LoadedPlugin
 
@@ -367,7 +368,7 @@ class Dispatcher:
             raise _fault(loaded, hook, f"returned something it may not return: {exc}") from exc
         except (Exception, SystemExit) as exc:
             raised_in = self._by_plugin.get(id(self._manager.culprit(hook, exc)), loaded)
-            raise _fault(raised_in, hook, f"{type(exc).__name__}: {exc}", raised=True) from exc
+            raise _fault(raised_in, hook, exception_text(exc), raised=True) from exc
 
 
 def _fault(loaded: LoadedPlugin, hook: str, what: str, raised: bool = False) -> PluginError:

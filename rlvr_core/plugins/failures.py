@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from rlvr_core.plugins.ref import PluginRef
 
 
+def exception_text(exc: BaseException) -> str:
+    """Return the type and the message of an exception, also of one whose message cannot be made."""
+    try:
+        return f"{type(exc).__name__}: {exc}"
+    except Exception:  # noqa: BLE001 - a plugin's own exception class may be broken too
+        return f"{type(exc).__name__}, whose message cannot be shown"
+
+
 def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None) -> PluginError:
     """Return the error to raise for an exception that importing `ref` raised.
 
@@ -18,7 +26,7 @@ def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None
     packaged; any other missing module is a dependency that is not installed.
     """
     where = ref.blame if origin is None else f"{ref.blame}, needed by {origin}"
-    cause = f"{type(exc).__name__}: {exc}"
+    cause = exception_text(exc)
     message = f"plugin {ref.plugin!r} could not be imported"
     if isinstance(exc, ModuleNotFoundError) and exc.name and not _is_own(ref, exc.name):
         return PluginDependencyError(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from rlvr_core.api.errors import PluginError, RlvrError, StackError
 from rlvr_core.api.plugin import Family, Plugin
 from rlvr_core.api.verdicts import Json
-from rlvr_core.plugins.failures import import_failure
+from rlvr_core.plugins.failures import exception_text, import_failure
 
 _ENTRY_POINT_VALUE = re.compile(r"\s*(?P<module>[\w.]+)\s*:\s*(?P<attribute>[\w.]+)\s*(\[.*\])?\s*")
 
@@ -92,7 +92,7 @@ class PluginRef:
                 "RLVR-P105",
                 f"plugin {self.plugin!r} failed while it was being constructed",
                 origin=self.blame,
-                cause=f"{type(exc).__name__}: {exc}",
+                cause=exception_text(exc),
                 fix="check its settings and what its documentation says it needs; or report it",
                 report=self.report_url,
             ) from exc

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,9 +30,11 @@ def validate_settings(
     if RESERVED_CONFIG_KEYS & settings.keys():
         # Outside of a stack, core's words are not taken out: there, none of them is allowed.
         words = []
-    problems = []
+    problems: list[Problem] = []
     try:
         validated = config.model_validate(dict(settings))
+        # A plugin's own `Config` may be less strict than core's base for it.
+        problems += _not_finite(settings, prefix)
     except ValidationError as exc:
         problems = problems_of(exc, config, prefix, words)
     problems += [
@@ -44,6 +47,18 @@ def validate_settings(
 def full_settings(config: BaseModel) -> dict[str, Json]:
     """Return validated settings as JSON with every default written out."""
     return config.model_dump(mode="json", by_alias=True)
+
+
+def _not_finite(value: Json, loc: Path) -> Iterator[Problem]:
+    """Yield every NaN and infinity: JSON has none, so a run folder could not keep them."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield Problem(loc, f"must be a finite number, got {value}")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _not_finite(item, (*loc, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _not_finite(item, (*loc, index))
 
 
 def _silently_ignored(config: type[BaseModel], settings: Mapping[str, Json]) -> list[str]:

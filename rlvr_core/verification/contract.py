@@ -79,7 +79,10 @@ class Contract:
             raise ContractError(
                 f"expected a number as score with status {status.value}, got {_described(score)}"
             )
-        number = float(score)
+        try:
+            number = float(score)
+        except OverflowError:
+            number = math.inf
         if not math.isfinite(number):
             raise ContractError(f"expected a finite score, got {number}")
         if not self.lowest <= number <= self.highest:

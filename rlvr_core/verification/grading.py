@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from rlvr_core.api.errors import EnvironmentFault
 from rlvr_core.api.plugin import RowVerifier, Verifier, VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
+from rlvr_core.plugins.failures import exception_text
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.contract import Contract, ContractError, check_count, encode
@@ -104,7 +106,7 @@ class Grader:
         for verdict in checked:
             try:
                 encoded.append(self._contract.encode(verdict, latency_s))
-            except ContractError as exc:
+            except Exception as exc:  # noqa: BLE001 - what a verifier returned may break when read
                 encoded.append(_broken(exc, latency_s, ""))
         return encoded
 
@@ -136,9 +138,9 @@ def error_verdict(
     failure: FailureCategory, message: str, printed: str = "", latency_s: float = 0.0
 ) -> Verdict:
     """Return the verdict that says that the verifier broke."""
-    diagnostics: dict[str, Json] = {"message": _cut(message, 600)}
+    diagnostics: dict[str, Json] = {"message": _cut(message, 1000)}
     if printed:
-        diagnostics["output"] = _cut(printed, 900)
+        diagnostics["output"] = _cut(printed, 1500)
     return Verdict(
         status=Status.ERROR, failure=failure, diagnostics=diagnostics, latency_s=latency_s
     )
@@ -150,7 +152,7 @@ def _broken(exc: BaseException, latency_s: float, printed: str) -> bytes:
     elif isinstance(exc, EnvironmentFault):
         failure, message = FailureCategory.BACKEND_UNAVAILABLE, exc.message
     else:
-        failure, message = FailureCategory.VERIFIER_EXCEPTION, f"{type(exc).__name__}: {exc}"
+        failure, message = FailureCategory.VERIFIER_EXCEPTION, exception_text(exc)
     verdict = error_verdict(failure, message, printed)
     diagnostics = dict(verdict.diagnostics)
     if failure is FailureCategory.VERIFIER_EXCEPTION:
@@ -169,5 +171,16 @@ def _problems(exc: ValidationError) -> str:
     return _cut("; ".join(lines), 900)
 
 
-def _cut(text: str, characters: int) -> str:
-    return text if len(text) <= characters else text[: characters - 1] + "…"
+def _cut(text: str, most_bytes: int) -> str:
+    """Return the beginning of `text` that takes at most so many bytes as JSON.
+
+    A NUL takes six bytes there and an emoji four: together the parts must fit the contract.
+    """
+    shown = text[:most_bytes]
+    while (size_bytes := len(_as_json(shown))) > most_bytes:
+        shown = shown[: len(shown) * most_bytes // size_bytes]
+    return shown if shown == text else f"{shown[:-1]}…"
+
+
+def _as_json(text: str) -> bytes:
+    return json.dumps(text, ensure_ascii=False).encode("utf-8", "surrogatepass")

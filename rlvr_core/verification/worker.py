@@ -18,6 +18,7 @@ import threading
 import time
 
 from rlvr_core.api.errors import PluginError, RlvrError
+from rlvr_core.plugins.failures import exception_text
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.board import Board, Lane, pack_record
@@ -127,7 +128,7 @@ def _built(ref: PluginRef, seed: int) -> Grader:
             "RLVR-P105",
             f"plugin {ref.plugin!r} failed while it was being constructed in a worker",
             origin=ref.blame,
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             report=ref.report_url,
         ) from exc
 
