@@ -27,6 +27,7 @@ EVENTS = "events.jsonl"
 LOGS = (METRICS, EVALS, EVENTS)
 ROLLOUTS = "rollouts"
 EVALUATIONS = "evaluations"
+RECORDED = "recorded"
 CHECKPOINTS = "checkpoints"
 DISCARDED = "discarded"
 PARSE_FAILURES = ("no_answer", "malformed")
@@ -45,6 +46,16 @@ class JsonLines:
 def rollouts_file(step: int) -> str:
     """Return the name, inside a run folder, of the file with the rollouts of a step."""
     return f"{ROLLOUTS}/{step:06d}.parquet"
+
+
+def recorded_file(step: int) -> str:
+    """Return the name, inside a run folder, of the file that a step is made again from."""
+    return f"{RECORDED}/{step:06d}.parquet"
+
+
+def stack_file(manifest: Mapping[str, Json]) -> str:
+    """Return the name, inside a run folder, of the stack that the run is made with now."""
+    return str(manifest.get("stack_file", STACK))
 
 
 def evaluation_file(step: int, split: str) -> str:

@@ -27,6 +27,7 @@ from rlvr_core.plugins.resolve import ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.rollout.transformers_engine import TransformersEngine
 from rlvr_core.train.policy import Layout, Policy, probe_layout
+from rlvr_core.train.replay import ReplayingVerifiers, Tape
 from rlvr_core.train.runtime import Controls, Runtime
 from rlvr_core.verification.engine import VerifyEngine
 from rlvr_core.verification.judge import Judge, raw_row
@@ -97,9 +98,11 @@ def open_runtime(
         local_processes=accelerator.num_processes,
         seed=stack.seed,
     )
+    tape = Tape()
+    replaying = ReplayingVerifiers(engine, tape)
     dispatcher = Dispatcher(
         resolved.plugins,
-        lambda name, batch: engine.judge(name, [raw_row(row) for row in batch]),
+        lambda name, batch: replaying.judge(name, [raw_row(row) for row in batch]),
         resolved.control,
     )
     if Need.MINI_BATCH_STATS in dispatcher.needs and accelerator.num_processes > 1:
@@ -137,6 +140,7 @@ def open_runtime(
             optimizer=_optimizer(model, stack),
             train_rows=train_rows,
             reward_weights={plugin.ref.name: plugin.entry.weight for plugin in verifiers},
+            tape=tape,
             aggregation=_aggregation(dispatcher),
             loss_acts_without_advantage=bool(dispatcher.answering("rlvr_policy_loss").plugin.needs),
             controls=Controls(learning_rate=stack.train.learning_rate),

@@ -5,10 +5,11 @@
     checkpoints/000050/
       config.json  model.safetensors  tokenizer…    a model folder like any other
       optimizer.pt                                  the optimiser's state
-      state.json                                    counters, controls, plugins' states
+      state.json                                    counters, controls, plugins' states, file sizes
 
 A checkpoint is written aside and renamed when everything is on disk. What is not renamed is not a
-checkpoint, is never loaded, and is removed by the next save.
+checkpoint, is never loaded, and is removed by the next save. One that was damaged later is refused
+with the names of the file and of the checkpoint before it, and never passed over in silence.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import takewhile
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -33,6 +36,7 @@ from rlvr_core.train.storage import storing, sync_folder
 OPTIMIZER = "optimizer.pt"
 STATE = "state.json"
 UNFINISHED = ".unfinished-"
+_SIZES = "file_bytes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ class Progress:
     kl_coefficient: float | None
     plugins: Mapping[str, Json]
     """What `Plugin.state` returned, by instance name."""
+    weights_fingerprint: str
+    """Of the model that was saved; see `fingerprint.weights_fingerprint`."""
 
 
 def save(
@@ -68,14 +74,17 @@ def save(
     with storing(target):
         for left_over in folder.glob(f"{UNFINISHED}*"):
             shutil.rmtree(left_over)
-        aside.mkdir(parents=True)
+        folder.mkdir(exist_ok=True)
+        aside.mkdir()
         try:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
             torch.save(optimizer.state_dict(), aside / OPTIMIZER)
         except (RuntimeError, SafetensorError) as exc:  # what they make of a full disk
             raise OSError(str(exc)) from exc
-        (aside / STATE).write_text(json.dumps(asdict(progress), indent=2) + "\n", "utf-8")
+        sizes = {file.name: file.stat().st_size for file in sorted(aside.iterdir())}
+        state = {**asdict(progress), _SIZES: sizes}
+        (aside / STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
             _flush(file)
         sync_folder(aside)
@@ -119,17 +128,65 @@ def newest(run: Path) -> Path:
     return found[-1]
 
 
+def first_start(run: Path, keep: int) -> int:
+    """Return the earliest step that the run can be continued from; the beginning is one of `keep`.
+
+    The beginning is always there, but counts only as long as there are fewer checkpoints than are
+    kept: what comes before the first start that is counted need not be made again.
+    """
+    starts = [0, *(int(path.name) for path in complete(run))]
+    return starts[-keep:][0]
+
+
 def load_progress(checkpoint: Path) -> Progress:
-    """Read the counters of a checkpoint."""
-    return Progress(**json.loads((checkpoint / STATE).read_text("utf-8")))
+    """Read the counters of a checkpoint, and see that its files are as long as they were.
+
+    Raises:
+        RunFolderError: RLVR-T108.
+    """
+    try:
+        state = json.loads((checkpoint / STATE).read_text("utf-8"))
+        sizes = state.pop(_SIZES)
+        progress = Progress(**state)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as exc:
+        raise damaged(checkpoint, f"{STATE} cannot be read: {exc}") from exc
+    for name, size in sizes.items():
+        file = checkpoint / name
+        found = file.stat().st_size if file.is_file() else None
+        if found is None:
+            raise damaged(checkpoint, f"{name} is missing")
+        if found != size:
+            raise damaged(checkpoint, f"{name} has {found} bytes, and had {size}")
+    return progress
 
 
 def load_optimizer(checkpoint: Path, optimizer: torch.optim.Optimizer) -> None:
-    """Give an optimiser the state it had when the checkpoint was written."""
-    state: dict[str, Any] = torch.load(
-        checkpoint / OPTIMIZER, map_location="cpu", weights_only=True
+    """Give an optimiser the state it had when the checkpoint was written.
+
+    Raises:
+        RunFolderError: RLVR-T108.
+    """
+    try:
+        state: dict[str, Any] = torch.load(
+            checkpoint / OPTIMIZER, map_location="cpu", weights_only=True
+        )
+        optimizer.load_state_dict(state)
+    except (OSError, RuntimeError, ValueError, LookupError, UnpicklingError) as exc:
+        raise damaged(checkpoint, f"{OPTIMIZER} cannot be read: {exc}") from exc
+
+
+def damaged(checkpoint: Path, cause: str) -> RunFolderError:
+    """Return the error that a checkpoint is not what was written, with the way on without it."""
+    found = complete(checkpoint.parent.parent)
+    older = list(takewhile(lambda path: path.name != checkpoint.name, found))
+    start = f"from checkpoint {older[-1].name}" if older else "from the beginning"
+    return RunFolderError(
+        "RLVR-T108",
+        f"the checkpoint {checkpoint.name} is damaged",
+        origin=str(checkpoint),
+        cause=cause,
+        fix=f"put the file back, or remove the folder: --resume then continues {start}",
     )
-    optimizer.load_state_dict(state)
 
 
 def _flush(file: Path) -> None:

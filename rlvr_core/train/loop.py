@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from rlvr_core.evaluate.measure import Exam, Measured, measure, own_grader
 from rlvr_core.evaluate.record import evaluation_record
 from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
+from rlvr_core.train.fingerprint import weights_fingerprint
 from rlvr_core.train.metrics import StepTimes, step_record
 from rlvr_core.train.progress import Reporter
+from rlvr_core.train.recorder import Recorder
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
@@ -43,6 +45,7 @@ class Run:
         step: The last finished step.
         weights_version: Optimiser updates so far.
         prompts_drawn: Prompts handed out so far.
+        weights: Fingerprint of the policy; `begin` takes it.
     """
 
     runtime: Runtime
@@ -53,6 +56,11 @@ class Run:
     step: int = 0
     weights_version: int = 0
     prompts_drawn: int = 0
+    weights: str = ""
+    _recorder: Recorder = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._recorder = Recorder(self.runtime, self.folder, self.log_event)
 
     @property
     def info(self) -> RunInfo:
@@ -71,10 +79,9 @@ class Run:
     def train(self) -> Action | None:
         """Run the remaining steps. Return the action of a monitor that ended the run, or None."""
         train = self.runtime.stack.train
-        self._observe(self.runtime.dispatcher.run_start, self.info)
-        ending = self._evaluate_if_due()
+        ending = self.begin()
         while ending is None and self.step < train.steps:
-            ending = self._step() or self._evaluate_if_due()
+            ending = self.make_step() or self._evaluate_if_due()
             due = bool(train.checkpoint_every) and self.step % train.checkpoint_every == 0
             if ending is None:
                 saves = due or self.step == train.steps
@@ -86,7 +93,17 @@ class Run:
         self._observe(self.runtime.dispatcher.run_end, self.info, status)
         return ending
 
-    def _step(self) -> Action | None:
+    def begin(self) -> Action | None:
+        """Tell observers of the start, and make the evaluations that are due before a step.
+
+        Returns:
+            An action that ends the run, or None.
+        """
+        self.weights = weights_fingerprint(self.runtime.policy.model)
+        self._observe(self.runtime.dispatcher.run_start, self.info)
+        return self._evaluate_if_due()
+
+    def make_step(self) -> Action | None:
         """Make one step, record it, and let monitors speak."""
         runtime = self.runtime
         session = StepSession(
@@ -95,15 +112,19 @@ class Run:
             weights_version=self.weights_version,
             prompts_drawn=self.prompts_drawn,
         )
+        self._recorder.begin(session.step, self.weights, self.weights_version)
         started = time.perf_counter()
-        self._say(f"step {self.step + 1}: sampling and verifying")
+        self.say(f"step {self.step + 1}: sampling and verifying")
         collected = collect(runtime, session)
-        collected_at = time.perf_counter()
-        self._say(f"step {self.step + 1}: learning")
+        collect_s = time.perf_counter() - started
+        self._recorder.keep()
+        started = time.perf_counter()
+        self.say(f"step {self.step + 1}: learning")
         result = learn(runtime, session, list(compress(collected.groups, collected.kept)))
-        times = StepTimes(
-            collect_s=collected_at - started, train_s=time.perf_counter() - collected_at
-        )
+        times = StepTimes(collect_s=collect_s, train_s=time.perf_counter() - started)
+        self._recorder.keep()
+        self._recorder.end()
+        self.weights = weights_fingerprint(runtime.policy.model)
         self.step += 1
         self.weights_version += result.updates
         self.prompts_drawn = session.prompts_drawn
@@ -117,6 +138,7 @@ class Run:
             rounds=collected.rounds,
             result=result,
             weights_version=self.weights_version,
+            weights_fingerprint=self.weights,
             learning_rate=runtime.learning_rate(self.step),
             times=times,
         )
@@ -151,7 +173,7 @@ class Run:
         ending = None
         for split, rows in self.splits.items():
             if split not in done and ending is None:
-                self._say(f"evaluating {split}: {len(rows)} prompts")
+                self.say(f"evaluating {split}: {len(rows)} prompts")
                 ending = self._evaluate(split, rows)
         return ending
 
@@ -218,7 +240,7 @@ class Run:
         """Write a checkpoint of the finished step."""
         if not self._is_main:
             return
-        self._say(f"step {self.step}: writing a checkpoint")
+        self.say(f"step {self.step}: writing a checkpoint")
         controls = self.runtime.controls
         checkpoint.save(
             self.folder.path,
@@ -230,16 +252,26 @@ class Run:
                 kl_coefficient=controls.kl_coefficient,
                 plugins={p.name: dict(p.plugin.state()) for p in self.runtime.dispatcher.plugins},
             ),
+                weights_fingerprint=self.weights,
             self.runtime.policy.model,
             self.tokenizer,
             self.runtime.optimizer,
             keep=self.runtime.stack.train.keep_checkpoints,
         )
 
+        self.folder.forget_recordings(
+            checkpoint.first_start(self.folder.path, self.runtime.stack.train.keep_checkpoints)
+        )
     def resume(self, path: Path) -> None:
-        """Take over the counters, the optimiser and the plugins' states of a checkpoint."""
+        """Take over the counters, the optimiser and the plugins' states of a checkpoint.
+
+        Raises:
+            RunFolderError: RLVR-T108, the checkpoint is not what was written.
+        """
         progress = checkpoint.load_progress(path)
         self.step = progress.step
+        if weights_fingerprint(self.runtime.policy.model) != progress.weights_fingerprint:
+            raise checkpoint.damaged(path, "the weights that it holds are not those it was given")
         self.weights_version = progress.weights_version
         self.prompts_drawn = progress.prompts_drawn
         self.runtime.controls.learning_rate = progress.learning_rate

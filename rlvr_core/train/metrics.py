@@ -31,6 +31,7 @@ def step_record(
     rounds: int,
     result: UpdateResult,
     weights_version: int,
+    weights_fingerprint: str,
     learning_rate: float,
     times: StepTimes,
 ) -> dict[str, Json]:
@@ -44,6 +45,7 @@ def step_record(
         rounds: Rounds of new prompts the step took.
         result: What the updates did.
         weights_version: Updates behind the weights after the step.
+        weights_fingerprint: Of the weights after the step.
         learning_rate: Of the step's updates.
         times: How long the step took.
     """
@@ -84,6 +86,7 @@ def step_record(
         "train_s": times.train_s,
         "step_s": step_s,
         "weights_version": weights_version,
+        "weights_fingerprint": weights_fingerprint,
         "rounds": rounds,
     }
 

@@ -3,10 +3,12 @@
 ::
 
     manifest.json  stack.yaml                     written once; the manifest's status changes
+    stack.002.yaml                                the stack after a resume that changed it
     metrics.jsonl  evals.jsonl  events.jsonl      append-only, one JSON object a line
     rollouts/000001.parquet                       every rollout of step 1
     evaluations/000000-dev.parquet                every completion of an evaluation
-    checkpoints/                                  see `rlvr_core.train.checkpoints`
+    recorded/000001.parquet                       what step 1 is made again from
+    checkpoints/                                  see `rlvr_core.train.checkpoint`
     discarded/001/                                what a resume set aside, in the same layout
     run.lock                                      held by the writing process
 
@@ -15,7 +17,9 @@ the next line starts on a line of its own. NaN and infinities are never written:
 null, and the line gains ``"non_finite": {"loss": "nan"}``. Tables are written aside and renamed.
 The columns and keys are listed in ``docs/reference/run-folder.md``.
 
-Rewinding to step N moves everything later than N to ``discarded/``; nothing is ever deleted.
+Rewinding to step N moves everything later than N to ``discarded/``; what readers read is never
+deleted. Recordings stay where they are, for the steps that are made again, and go when no
+checkpoint that is kept comes before them.
 """
 
 from __future__ import annotations
@@ -25,7 +29,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -35,9 +39,12 @@ from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.rollouts import Group, Rollout
 from rlvr_core.api.verdicts import Json, Verdict
 from rlvr_core.evaluate import layout
+from rlvr_core.train.recording import Recording, write_recording
 from rlvr_core.train.rollout_tables import evaluation_table, rollout_table, write_table
 from rlvr_core.train.run_lock import exclusive
 from rlvr_core.train.storage import append_line, storing, sync_folder, write_aside
+
+_FOLDERS = (layout.ROLLOUTS, layout.EVALUATIONS, layout.RECORDED, layout.CHECKPOINTS)
 
 
 class RunFolder:
@@ -73,7 +80,7 @@ class RunFolder:
                 aside.chmod(0o755)
                 _write_text(aside / layout.MANIFEST, _pretty(manifest))
                 _write_text(aside / layout.STACK, layout.storable(stack_yaml))
-                for name in (layout.ROLLOUTS, layout.EVALUATIONS, layout.CHECKPOINTS):
+                for name in _FOLDERS:
                     (aside / name).mkdir()
                 _move_into_place(aside, path)
             finally:
@@ -123,6 +130,18 @@ class RunFolder:
         write_aside(self.path / layout.MANIFEST, lambda aside: aside.write_text(text, "utf-8"))
         self._manifest = manifest
 
+    def write_stack(self, stack_yaml: str) -> str:
+        """Write a stack that differs from the present one beside it, and return its name.
+
+        It counts as soon as the manifest names it as ``stack_file``.
+        """
+        present = layout.stack_file(self._manifest)
+        number = int(present.split(".")[1]) if present != layout.STACK else 1
+        name = f"{Path(layout.STACK).stem}.{number + 1:03d}.yaml"
+        text = layout.storable(stack_yaml)
+        write_aside(self.path / name, lambda aside: aside.write_text(text, "utf-8"))
+        return name
+
     def append_metrics(self, record: Mapping[str, Json]) -> None:
         """Append the record of a finished step (key ``step``) to ``metrics.jsonl``."""
         self._append(layout.METRICS, record)
@@ -148,9 +167,25 @@ class RunFolder:
             ValueError: When `kept` does not say one thing a group.
         """
         table = rollout_table(groups, kept)
-        path = self.path / layout.rollouts_file(step)
-        write_aside(path, lambda aside: write_table(table, aside))
-        return path
+        return self._write_table(
+            layout.rollouts_file(step), lambda aside: write_table(table, aside)
+        )
+
+    def recording(self, step: int) -> Path:
+        """Return where the recording of a step is kept."""
+        return self.path / layout.recorded_file(step)
+
+    def write_recording(self, step: int, recording: Recording) -> None:
+        """Write what a step can be made again from, in place of what was kept of it before."""
+        name = layout.recorded_file(step)
+        self._write_table(name, lambda aside: write_recording(recording, aside))
+
+    def forget_recordings(self, step: int) -> None:
+        """Remove the recordings of all steps up to `step`."""
+        with storing(self.path / layout.RECORDED):
+            for file in (self.path / layout.RECORDED).glob("[0-9]*.parquet"):
+                if file.stem.isdigit() and int(file.stem) <= step:
+                    file.unlink()
 
     def write_evaluation(
         self,
@@ -165,9 +200,9 @@ class RunFolder:
             ValueError: When a grader does not have one verdict a completion.
         """
         table = evaluation_table(rollouts, verdicts)
-        path = self.path / layout.evaluation_file(step, split)
-        write_aside(path, lambda aside: write_table(table, aside))
-        return path
+        return self._write_table(
+            layout.evaluation_file(step, split), lambda aside: write_table(table, aside)
+        )
 
     def rewind(self, step: int) -> Path | None:
         """Set aside everything later than `step`, so that the run continues from there.
@@ -190,6 +225,14 @@ class RunFolder:
         discarded = target.relative_to(self.path).as_posix()
         self.append_event({"step": step, "kind": "rewound", "discarded": discarded})
         return target
+
+    def _write_table(self, name: str, write: Callable[[Path], object]) -> Path:
+        path = self.path / name
+        with storing(path):
+            # Not its parents: a run folder that was removed must not come back in parts.
+            path.parent.mkdir(exist_ok=True)
+        write_aside(path, write)
+        return path
 
     def _append(self, name: str, record: Mapping[str, Json]) -> None:
         clean = {str(key): layout.without_non_finite(value) for key, value in record.items()}
@@ -247,6 +290,7 @@ def _split_log(log: Path, discarded: Path, step: int) -> None:
             (kept if _is_within(line, step) else dropped).append(line + b"\n")
     if not dropped:
         return
+    discarded.parent.mkdir(parents=True, exist_ok=True)
     # First the copy, then the cut: a kill in between leaves lines twice, never nowhere.
     write_aside(discarded, lambda aside: aside.write_bytes(b"".join(dropped)))
     write_aside(log, lambda aside: aside.write_bytes(b"".join(kept)))

@@ -19,6 +19,7 @@ from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train.packing import MicroBatch, micro_batches
 from rlvr_core.train.policy import Policy
 from rlvr_core.verification.judge import Judge
+from rlvr_core.train.replay import Tape
 
 Item = TypeVar("Item")
 
@@ -53,6 +54,10 @@ class Runtime:
     loss_acts_without_advantage: bool
     controls: Controls
     _encoded: dict[Prompt, tuple[int, ...]] = field(default_factory=dict)
+    tape: Tape
+    """What was said by the engine and the verifiers in this step, and when it was made before."""
+    place: Place = field(default_factory=Place)
+    """Where this process is."""
 
     @property
     def trained_parameters(self) -> list[torch.nn.Parameter]:

@@ -11,6 +11,7 @@ from rlvr_core.api.rollouts import Group, Prompt, Rollout, Row
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.rl.keyed_random import keyed_generator
 from rlvr_core.rollout.sampling import Draw, SamplingSettings, sample_rollouts
+from rlvr_core.train.replay import ReplayingEngine
 from rlvr_core.train.runtime import Runtime
 
 
@@ -84,7 +85,7 @@ class StepSession:
         rollout = self.runtime.stack.rollout
         rollouts = iter(
             sample_rollouts(
-                self.runtime.engine,
+                ReplayingEngine(self.runtime.engine, self.runtime.tape),
                 self.runtime.tokenizer,
                 draws,
                 SamplingSettings(

@@ -21,6 +21,14 @@ def storing(path: Path) -> Iterator[None]:
         yield
     except EnvironmentFault:
         raise
+    except FileNotFoundError as error:
+        raise EnvironmentFault(
+            "RLVR-T106",
+            f"{path.name} could not be written",
+            origin=str(path),
+            cause=f"{error.strerror}: the run folder was removed or renamed while the run went on",
+            fix="put the folder back and continue with --resume, or begin the run anew",
+        ) from error
     except OSError as error:
         raise EnvironmentFault(
             "RLVR-T106",
@@ -36,7 +44,6 @@ def write_aside(path: Path, write: Callable[[Path], object]) -> None:
     # A fixed name, so that what a killed process left is overwritten and never piles up.
     aside = path.with_name(f".{path.name}.tmp")
     with storing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         write(aside)
         with aside.open("rb+") as file:
             os.fsync(file.fileno())

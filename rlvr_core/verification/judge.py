@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from rlvr_core.api.plugin import VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import Rollout
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins.dispatch import Dispatcher
-from rlvr_core.verification.engine import RawRow, VerifyEngine
+from rlvr_core.verification.rows import RawRow
+
+
+class Verifiers(Protocol):
+    """What a judge asks of the verifiers' side; `VerifyEngine` is one."""
+
+    def submit(self, verifier: str, row: RawRow) -> None:
+        """Let a worker begin with a row."""
+        ...
+
+    def abandon(self) -> None:
+        """Forget what was submitted and not collected."""
+        ...
 
 
 class Judge:
     """Gets verdicts for rollouts.
 
     Args:
-        engine: The supervised workers.
+        engine: Where rows are submitted early.
         dispatcher: Routes the call, so that wrappers of `rlvr_verify` apply.
     """
 
-    def __init__(self, engine: VerifyEngine, dispatcher: Dispatcher) -> None:
+    def __init__(self, engine: Verifiers, dispatcher: Dispatcher) -> None:
         self._engine = engine
         self._dispatcher = dispatcher
         self._scope = ""
