@@ -111,6 +111,9 @@ class TrainSection(Section):
     """Steps between checkpoints; 0: only the last step."""
     keep_checkpoints: Positive = 2
     """Complete checkpoints that are kept."""
+    process_timeout_s: float = Field(default=1800.0, ge=1)
+    """Of several processes: how long one waits for the others before the run ends and says which
+    did not come."""
 
 
 class EvaluateSection(Section):

@@ -6,6 +6,7 @@ plugin returned.
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,17 @@ class PluginFault:
     traceback: str
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A hook of a plugin that is running."""
+
+    plugin: str
+    """Instance name."""
+    hook: str
+    since_s: float
+    """By `time.monotonic`."""
+
+
 class _InWorkers:
     """Stands in the training process for one verifier that runs in worker processes."""
 
@@ -74,6 +86,7 @@ class Dispatcher:
         self.plugins = (*plugins, *([control] if control else []))
         self.faults: list[PluginFault] = []
         """Observers' faults, in the order they happened. Core takes out what it has logged."""
+        self._running: Call | None = None
         self._control = control
         self._manager = RoutedManager()
         self._proxies: dict[str, _InWorkers] = {}
@@ -88,6 +101,10 @@ class Dispatcher:
     def needs(self) -> frozenset[Need]:
         """Per-token quantities that some plugin reads."""
         return frozenset[Need]().union(*(loaded.plugin.needs for loaded in self.plugins))
+
+    def running(self) -> Call | None:
+        """Return the innermost call that is going on. Any thread may ask."""
+        return self._running
 
     def has(self, hook: str) -> bool:
         """Tell whether some plugin implements `hook` itself."""
@@ -359,6 +376,7 @@ class Dispatcher:
         self, loaded: LoadedPlugin, hook: str, check: Callable[[Any], T], **arguments: object
     ) -> T:
         target = self._proxies[loaded.name] if hook == VERIFY else loaded.plugin
+        outer, self._running = self._running, Call(loaded.name, hook, time.monotonic())
         try:
             return check(self._manager.caller(hook, target)(**arguments))
         except (RlvrError, MemoryError):
@@ -369,6 +387,8 @@ class Dispatcher:
         except (Exception, SystemExit) as exc:
             raised_in = self._by_plugin.get(id(self._manager.culprit(hook, exc)), loaded)
             raise _fault(raised_in, hook, exception_text(exc), raised=True) from exc
+        finally:
+            self._running = outer
 
 
 def _fault(loaded: LoadedPlugin, hook: str, what: str, raised: bool = False) -> PluginError:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from accelerate import Accelerator
-
 from rlvr_core.api.errors import StackError
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
@@ -21,6 +19,7 @@ from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import exam_of
 from rlvr_core.train.prepare import Prepared
+from rlvr_core.train.processes import make_accelerator
 from rlvr_core.train.progress import Reporter
 
 
@@ -44,7 +43,7 @@ def examine(
         RlvrError: What is wrong with the stack, its data, the model or a plugin.
     """
     stack = prepared.resolved.stack
-    accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
+    accelerator = make_accelerator(stack)
     initial = resolve_model(stack.model, reporter.phase, prepared.base)
     folder = initial if given is None else _model_folder(given)
     reporter.phase("loading the model")

@@ -148,6 +148,7 @@ class Run:
         self, record: Mapping[str, Json], groups: Sequence[Group], kept: Sequence[bool]
     ) -> Action | None:
         actions: list[tuple[str, Action]] = []
+        self.say(f"step {self.step}: writing its records")
         if self._is_main:
             self.folder.write_rollouts(self.step, groups, kept)
             self.folder.append_metrics(record)
@@ -307,7 +308,9 @@ class Run:
             self.folder.append_event(record)
             self.reporter.event(record)
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Tell where this process is; the reporter too, on the main process."""
+        self.runtime.place.phase, self.runtime.place.step = text, self.step
         if self._is_main:
             self.reporter.phase(text)
 

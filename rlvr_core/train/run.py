@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 from accelerate import Accelerator
 
 from rlvr_core import __version__
-from rlvr_core.api.errors import EnvironmentFault, RunFolderError, StackError
+from rlvr_core.api.errors import RunFolderError, StackError
 from rlvr_core.api.events import Finding, Severity
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
@@ -30,11 +30,14 @@ from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import Run
 from rlvr_core.train.manifest import code_revision, hardware_facts
+from rlvr_core.train.place import Place
 from rlvr_core.train.prepare import Prepared
+from rlvr_core.train.processes import make_accelerator, meet, open_watch
 from rlvr_core.train.progress import Reporter, Silent, Unbreakable
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
+from rlvr_core.train.watch import Watch
 from rlvr_core.verification.version import stamped_version
 
 
@@ -54,6 +57,7 @@ def train(
     *,
     resume: bool = False,
     reporter: Reporter | None = None,
+    place: Place | None = None,
 ) -> Outcome:
     """Train, and leave a run folder at `out`.
 
@@ -62,33 +66,60 @@ def train(
         out: The run folder. New, unless `resume`.
         resume: Continue the run that stands there, from its last complete checkpoint.
         reporter: Told of progress on the main process.
+        place: Kept up to date with where this process is.
 
     Raises:
         RunFolderError: The folder is taken, or holds another run.
-        RlvrError: Whatever is wrong with the stack, the data, the model or a plugin.
+        RlvrError: Whatever is wrong with the stack, the data, the model or a plugin, on this
+            process or, with its name in the message, on another.
     """
-    reporter = Unbreakable(reporter or Silent())
     stack = prepared.resolved.stack
-    accelerator = Accelerator(mixed_precision="bf16" if stack.train.precision == "bf16" else "no")
+    place = place or Place()
+    accelerator = make_accelerator(stack)
+    silent = Silent()
+    reporter = Unbreakable(reporter or silent if accelerator.is_main_process else silent)
+    with open_watch(out, place, accelerator, stack.train.process_timeout_s) as watch:
+        return _train(prepared, out, resume, reporter, accelerator, place, watch)
+
+
+def _train(
+    prepared: Prepared,
+    out: Path,
+    resume: bool,
+    reporter: Reporter,
+    accelerator: Accelerator,
+    place: Place,
+    watch: Watch,
+) -> Outcome:
+    stack = prepared.resolved.stack
+
+    def say(phase: str) -> None:
+        place.phase = phase
+        reporter.phase(phase)
+
     manifest = make_manifest(prepared, out.name)
     if not resume:
         RunFolder.require_free(out)
-    accelerator.wait_for_everyone()  # none may find the folder that another has made already
+    meet(accelerator, place)  # none may find the folder that another has made already
     begins_at = _checkpoint_to_resume(out, manifest, stack) if resume else None
-    source = resolve_model(stack.model, reporter.phase, prepared.base)
-    reporter.phase("loading the model")
+    source = resolve_model(stack.model, say, prepared.base)
+    say("loading the model")
     loaded = load_model(begins_at or source)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
     check_lengths(prepared, tokenizer, loaded.longest())
     if accelerator.is_main_process and not resume:
         RunFolder.create(out, manifest, resolved_yaml(_with_absolute_paths(prepared)))
-    accelerator.wait_for_everyone()
+    meet(accelerator, place)
     folder = RunFolder.open(out)
     rows = prepared.splits["train"]
+    say("starting the verifiers")
     with (
         folder.lock() if accelerator.is_main_process else nullcontext(),
+        watch.owning_the_run(),
         open_runtime(prepared.resolved, loaded, rows, accelerator, source) as runtime,
+        watch.concluding(),
     ):
+        runtime.place, place.call = place, runtime.dispatcher.running
         run = Run(
             runtime=runtime,
             folder=folder,
@@ -96,6 +127,7 @@ def train(
             tokenizer=loaded.tokenizer,
             reporter=reporter,
         )
+        watch.log = run.log_event
         if begins_at is not None:
             run.resume(begins_at)
         if resume and accelerator.is_main_process:
@@ -135,40 +167,26 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
 
 
 def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int], *, is_resumed: bool) -> Outcome:
-    """Run the remaining steps and write down how the run ended, whatever happens."""
+    """Run the remaining steps and write down how the run ended; `Watch` does when it fails."""
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
-
-    def note(status: str, reason: str | None = None) -> None:
-        if is_main:
-            now = datetime.now(UTC).isoformat(timespec="seconds")
-            folder.update_manifest(
-                status=status, ended={"at": now, "step": run.step, "reason": reason}
-            )
-
     if is_resumed and is_main:
         resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
         folder.update_manifest(status="running", ended=None, resumes=resumes)
-    try:
-        if run.step == 0:
-            _audit(run.runtime, run)
-            for split, count in shared_prompts.items():
-                reason = f"{count} of {len(run.splits[split])} {split} prompts are trained on too"
-                run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})
-        ending = run.train()
-    except KeyboardInterrupt:
-        note("interrupted")
-        raise
-    except BaseException as exc:
-        # A disk that is full must not hide what went wrong first.
-        with suppress(EnvironmentFault):
-            note("failed", f"{type(exc).__name__}: {getattr(exc, 'message', exc)}")
-        raise
-    if ending is None:
-        note("finished")
-        return Outcome(folder.path, "finished")
-    note("stopped", ending.reason)
-    return Outcome(folder.path, "stopped", ending.reason)
+    if run.step == 0:
+        run.say("auditing the prompts")
+        _audit(run.runtime, run)
+        for split, count in shared_prompts.items():
+            reason = f"{count} of {len(run.splits[split])} {split} prompts are trained on too"
+            run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})
+    ending = run.train()
+    status, why = ("stopped", ending.reason) if ending else ("finished", None)
+    if is_main:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        folder.update_manifest(status=status, ended={"at": now, "step": run.step, "reason": why})
+    # What goes wrong at the very end on the main process is an error on all.
+    meet(run.runtime.accelerator, run.runtime.place)
+    return Outcome(folder.path, status, why)
 
 
 def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json], stack: Stack) -> Path | None:

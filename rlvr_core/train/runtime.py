@@ -17,6 +17,7 @@ from rlvr_core.plugins.dispatch import Dispatcher
 from rlvr_core.rollout.engine import Engine
 from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train.packing import MicroBatch, micro_batches
+from rlvr_core.train.place import Place
 from rlvr_core.train.policy import Policy
 from rlvr_core.verification.judge import Judge
 from rlvr_core.train.replay import Tape
@@ -53,6 +54,8 @@ class Runtime:
     aggregation: Aggregation
     loss_acts_without_advantage: bool
     controls: Controls
+    place: Place = field(default_factory=Place)
+    """Where this process is."""
     _encoded: dict[Prompt, tuple[int, ...]] = field(default_factory=dict)
     tape: Tape
     """What was said by the engine and the verifiers in this step, and when it was made before."""
@@ -87,7 +90,8 @@ class Runtime:
         """Return the items of all processes, in rank order, on every process."""
         if self.accelerator.num_processes == 1:
             return items
-        gathered: list[Item] = gather_object(items)
+        with self.place.meeting():
+            gathered: list[Item] = gather_object(items)
         return gathered
 
     def metric_names(self, names: Iterable[str]) -> list[str]:

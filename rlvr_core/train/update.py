@@ -218,7 +218,8 @@ def _reduce_gradients(runtime: Runtime) -> None:
     for parameter in runtime.trained_parameters:
         if parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-        parameter.grad = runtime.accelerator.reduce(parameter.grad, reduction="sum")
+        with runtime.place.meeting():
+            parameter.grad = runtime.accelerator.reduce(parameter.grad, reduction="sum")
 
 
 def _reduce_result(runtime: Runtime, result: UpdateResult) -> None:

@@ -1,0 +1,225 @@
+"""What the processes of one run tell each other when the usual way, through torch, may be broken.
+
+::
+
+    .NAME.processes-XXXX/    beside the run folder, for as long as a process of the run lives
+      0.json  1.json …       where each process is; locked by it while it lives
+      fault.json             the first cause of the run's end, written once
+
+The kernel drops a lock with its process, however that ends: a file that is not locked and does not
+say that its process has left is one of a process that was killed. All processes must see the folder
+of the run, which resuming needs as well.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import Any, Self
+
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from rlvr_core.api.errors import EnvironmentFault, RlvrError
+from rlvr_core.train.place import Place
+from rlvr_core.train.storage import storing
+from rlvr_core.verification.wire import pack_error, unpack_error
+
+_ERRORS = RlvrError.__module__
+_FAULT = "fault.json"
+_LEAVING = "leaving.lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Why a run ends before its time."""
+
+    rank: int
+    """Of the process that failed, was interrupted, was killed or did not come."""
+    place: str
+    """Where it was then."""
+    error: RlvrError | None
+    """None: it was interrupted."""
+
+    def to_json(self) -> str:
+        """Return it as JSON."""
+        error = None
+        if self.error:
+            known = next(each for each in type(self.error).__mro__ if each.__module__ == _ERRORS)
+            error = {**json.loads(pack_error(self.error)), "class": known.__name__}
+        return json.dumps({"rank": self.rank, "place": self.place, "error": error})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        error = fields["error"] and unpack_error(json.dumps(fields["error"]).encode())
+        return cls(rank=fields["rank"], place=fields["place"], error=error or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a process last wrote about itself."""
+
+    place: str
+    meetings: int
+    is_waiting: bool
+    has_left: bool
+    host: str
+    pid: int
+
+
+class Noticeboard:
+    """One process's view of the board.
+
+    Args:
+        folder: The same on all processes.
+        rank: Of this process.
+        processes: How many there are.
+    """
+
+    def __init__(self, folder: Path, rank: int, processes: int) -> None:
+        self.rank = rank
+        self.others = [other for other in range(processes) if other != rank]
+        self._folder = folder
+        # Locked under another name first, so that nobody finds it without its lock.
+        aside = folder / f"{rank}.new"
+        self._descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self.publish(Place())
+        aside.rename(self._file(rank))
+
+    @classmethod
+    def open(cls, run: Path, accelerator: Accelerator) -> Self:
+        """Make the board of a run that begins. All processes call this together.
+
+        Raises:
+            EnvironmentFault: RLVR-T106, the main process cannot write beside the run folder.
+        """
+        made: list[Any] = []
+        if accelerator.is_main_process:
+            try:
+                made = [str(_new_folder(run.absolute()))]
+            except EnvironmentFault as exc:
+                made = [pack_error(exc)]
+        [folder] = gather_object(made)
+        if isinstance(folder, bytes):
+            raise unpack_error(folder)
+        if not Path(folder).is_dir():
+            raise EnvironmentFault(
+                "RLVR-T106",
+                f"process {accelerator.process_index} does not see what process 0 writes",
+                origin=folder,
+                fix="choose a run folder on a file system that all machines share",
+            )
+        with storing(Path(folder)):
+            return cls(Path(folder), accelerator.process_index, accelerator.num_processes)
+
+    def publish(self, place: Place, *, has_left: bool = False) -> None:
+        """Write down where this process is."""
+        text = json.dumps(
+            {
+                "place": str(place),
+                "meetings": place.meetings,
+                "is_waiting": place.is_waiting,
+                "has_left": has_left,
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+            }
+        ).encode()
+        os.pwrite(self._descriptor, text, 0)
+        os.ftruncate(self._descriptor, len(text))
+
+    def post(self, fault: Fault) -> Fault:
+        """Write down why the run ends, unless that is known; return what stands there."""
+        aside = self._folder / f"fault.{self.rank}"
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(fault.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(aside, self._folder / _FAULT)
+        return self.fault() or fault
+
+    def fault(self) -> Fault | None:
+        """Return why the run ends, once that is known."""
+        try:
+            return Fault.from_json((self._folder / _FAULT).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def seen(self, rank: int) -> Seen | None:
+        """Return what a process last wrote; None when it has not written yet."""
+        try:
+            # What follows the object is the end of a longer one that stood there before.
+            found, _ = json.JSONDecoder().raw_decode(self._file(rank).read_text("utf-8"))
+        except (OSError, ValueError):
+            return None
+        return Seen(**found)
+
+    def is_killed(self, rank: int) -> bool:
+        """Return whether a process ended without a word."""
+        seen = self.seen(rank)
+        return seen is not None and not seen.has_left and not _is_locked(self._file(rank))
+
+    def kill(self, rank: int) -> None:
+        """Kill a process that does not end by itself, if it lives on this machine."""
+        seen = self.seen(rank)
+        if seen and seen.host == socket.gethostname() and _is_locked(self._file(rank)):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(seen.pid, signal.SIGKILL)
+
+    def leave(self, place: Place) -> None:
+        """Say that this process ends in order; the last one takes the board with it."""
+        with suppress(OSError), self._leaving_alone():
+            self.publish(place, has_left=True)
+            os.close(self._descriptor)
+            if not any(self._may_come_back(other) for other in self.others):
+                shutil.rmtree(self._folder)
+
+    def _may_come_back(self, rank: int) -> bool:
+        """Return whether a process has yet to leave, or has not come at all."""
+        file = self._file(rank)
+        return not file.exists() or _is_locked(file)
+
+    @contextmanager
+    def _leaving_alone(self) -> Iterator[None]:
+        with (self._folder / _LEAVING).open("w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            yield
+
+    def _file(self, rank: int) -> Path:
+        return self._folder / f"{rank}.json"
+
+
+def _new_folder(run: Path) -> Path:
+    """Make the folder of a board, and remove those of runs that were killed."""
+    prefix = f".{run.name}.processes-"
+    with storing(run.parent):
+        run.parent.mkdir(parents=True, exist_ok=True)
+        for old in run.parent.glob(f"{escape(prefix)}*"):
+            if not any(_is_locked(file) for file in old.glob("[0-9]*.json")):
+                shutil.rmtree(old, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=run.parent))
+
+
+def _is_locked(file: Path) -> bool:
+    """Return whether another process holds the lock of a file."""
+    try:
+        with file.open("rb") as opened:
+            fcntl.lockf(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -1,0 +1,56 @@
+"""Where one process of a run is: in which step, at what, and whether it waits for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rlvr_core.api.errors import RunEndedError
+from rlvr_core.plugins.dispatch import Call
+
+
+class Disconnected(RunEndedError):
+    """Meeting the other processes failed; usually one of them has ended, and knows why."""
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """Written by the main thread of a process, read by the threads that watch over it."""
+
+    phase: str = "starting"
+    step: int = 0
+    """The last finished step."""
+    meetings: int = 0
+    """How often this process has come to a point where all processes meet."""
+    is_waiting: bool = False
+    """Whether it stands at such a point now."""
+    call: Callable[[], Call | None] = lambda: None
+    """Returns the call of a plugin that is going on."""
+    last_act: Callable[[], None] = lambda: None
+    """What remains to be done when this process is ended in the middle of its work."""
+
+    def __str__(self) -> str:
+        is_between = self.step > 0 and not self.phase.startswith("step ")
+        return self.phase + (f", after step {self.step}" if is_between else "")
+
+    @contextmanager
+    def meeting(self) -> Iterator[None]:
+        """Mark that this process waits for the others while the block runs.
+
+        Raises:
+            Disconnected: RLVR-T109, for what torch raises when the connection is lost.
+        """
+        self.meetings += 1
+        self.is_waiting = True
+        try:
+            yield
+        except RuntimeError as exc:
+            raise Disconnected(
+                "RLVR-T109",
+                f"the connection between the processes broke in {self}",
+                cause=f"{type(exc).__name__}: {exc}",
+                fix="look at the output of the other processes; --resume continues the run",
+            ) from exc
+        finally:
+            self.is_waiting = False

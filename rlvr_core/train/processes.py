@@ -1,0 +1,51 @@
+"""The processes of a run: as many as the launcher (torchrun, mpirun, srun) has started."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from accelerate import Accelerator
+from accelerate.utils import InitProcessGroupKwargs
+
+from rlvr_core.api.errors import RunEndedError
+from rlvr_core.config.models import Stack
+from rlvr_core.train.noticeboard import Noticeboard
+from rlvr_core.train.place import Place
+from rlvr_core.train.watch import Watch
+
+
+def make_accelerator(stack: Stack) -> Accelerator:
+    """Return the accelerator of this process, once all processes have found each other.
+
+    Raises:
+        RunEndedError: RLVR-T109, they have not.
+    """
+    # Backends count a stopped terminal or a sleeping machine as waiting, and NCCL ends a process
+    # without a word. `Watch` does neither and comes first; this is for when it cannot.
+    timeout = timedelta(seconds=2 * stack.train.process_timeout_s + 60)
+    try:
+        return Accelerator(
+            mixed_precision="bf16" if stack.train.precision == "bf16" else "no",
+            kwargs_handlers=[InitProcessGroupKwargs(timeout=timeout)],
+        )
+    except (RuntimeError, OSError) as exc:
+        raise RunEndedError(
+            "RLVR-T109",
+            "the processes of the run did not find each other",
+            cause=f"{type(exc).__name__}: {exc}",
+            fix="look at the output of the other processes, and at what the launcher was told "
+            "about addresses and ports",
+        ) from exc
+
+
+def meet(accelerator: Accelerator, place: Place) -> None:
+    """Wait until all processes have come here."""
+    with place.meeting():
+        accelerator.wait_for_everyone()
+
+
+def open_watch(run: Path, place: Place, accelerator: Accelerator, timeout_s: float) -> Watch:
+    """Return the watch over this process's part of a run. All processes call this together."""
+    board = Noticeboard.open(run, accelerator) if accelerator.num_processes > 1 else None
+    return Watch(run, place, board, timeout_s)

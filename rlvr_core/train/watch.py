@@ -1,0 +1,328 @@
+"""Seeing to it that a process ends soon after its run has ended anywhere, and says why.
+
+A process that waits for another in torch cannot be woken, and hears no more than that a connection
+broke. So a thread looks on: at the noticeboard, at processes that were killed, and at the time that
+this process has waited. What it finds ends the process, whatever its main thread does.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rlvr_core.api.errors import (
+    EnvironmentFault,
+    RlvrError,
+    RunEndedError,
+    RunFolderError,
+    listed,
+)
+from rlvr_core.api.verdicts import Json
+from rlvr_core.train.noticeboard import Fault, Noticeboard, Seen
+from rlvr_core.train.place import Disconnected, Place
+from rlvr_core.train.run_folder import RunFolder
+from rlvr_core.train.sudden_end import END_WITHIN_S, INTERRUPTED_EXIT_CODE, end_process
+
+_TICK_S = 0.5
+_EVIDENCE_S = 3.0
+"""How long a process that lost its connection looks for the reason."""
+_GRACE_S = 2.0
+"""How long the main thread has to notice by itself that the run has ended."""
+_SLOW_S = 60.0
+"""After this long, and after each time twice as long, what is slow is spoken of."""
+_MAY_TAKE_LONG = frozenset({"rlvr_sample_groups", "rlvr_rescue_groups", "rlvr_verify"})
+"""Hooks in which completions are sampled or judged."""
+
+
+class Watch:
+    """Watches over this process's part of a run while its block is open.
+
+    Args:
+        run: The run folder, which need not be there yet.
+        place: Where this process is.
+        board: Shared with the other processes; None when there are none.
+        timeout_s: How long this process may wait for the others.
+    """
+
+    def __init__(
+        self, run: Path, place: Place, board: Noticeboard | None, timeout_s: float
+    ) -> None:
+        self.log: Callable[[Mapping[str, Json]], None] = lambda event: None
+        """Takes an event about what is slow."""
+        self._run = run
+        self._place = place
+        self._board = board
+        self._rank = board.rank if board else 0
+        self._timeout_s = timeout_s
+        self._conclusion: BaseException | None = None
+        self._concluding = threading.Lock()
+        self._is_concluding = threading.Event()
+        self._is_over = threading.Event()
+        self._is_run_ours = False
+        self._meeting = (0, 0.0)
+        """Number of the meeting at which this process waits, and for how long, in seconds."""
+        self._spoken_s = 0.0
+        self._thread = threading.Thread(target=self._look_on, name="rlvr-watch", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._place.last_act = self._note_interruption
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            if error is not None:
+                self._raise_conclusion(error)
+        finally:
+            self._is_over.set()
+            self._thread.join()
+            self._place.last_act = lambda: None
+            if self._board:
+                self._board.leave(self._place)
+
+    @contextmanager
+    def owning_the_run(self) -> Iterator[None]:
+        """Conclude what goes wrong in this block, in which the run folder is this run's own."""
+        self._is_run_ours = True
+        with self.concluding():
+            yield
+
+    @contextmanager
+    def concluding(self) -> Iterator[None]:
+        """Note at once what ends the run in this block, and raise its first cause instead."""
+        try:
+            yield
+        except BaseException as error:
+            self._raise_conclusion(error)
+            raise
+
+    def _raise_conclusion(self, error: BaseException) -> None:
+        """Raise the first cause, when it is not `error` itself."""
+        with self._concluding:
+            self._is_concluding.set()
+            if self._conclusion is None:
+                fault = self._first_cause(error)
+                self._note(fault)
+                self._conclusion = error if fault.rank == self._rank else self._elsewhere(fault)
+        if self._conclusion is not error:
+            raise self._conclusion from error
+
+    def _first_cause(self, error: BaseException) -> Fault:
+        own = Fault(rank=self._rank, place=str(self._place), error=_as_error(error))
+        if self._board is None:
+            return own
+        found = None
+        if isinstance(error, Disconnected):
+            found = self._evidence(_EVIDENCE_S)
+        elif isinstance(error, KeyboardInterrupt):
+            # Launchers send a polite kill to all others when one process has ended.
+            found = self._evidence(0)
+        with suppress(OSError):
+            return self._board.post(found or own)
+        return found or own
+
+    def _evidence(self, within_s: float) -> Fault | None:
+        """Return what has ended the run elsewhere, if that shows within some time."""
+        until_s = time.monotonic() + within_s
+        while True:
+            fault = self._found()
+            if fault or time.monotonic() >= until_s:
+                return fault
+            time.sleep(0.05)
+
+    def _found(self) -> Fault | None:
+        """Return what is posted, or what can be said of a process that was killed."""
+        if self._board is None:
+            return None
+        with suppress(OSError):
+            fault = self._board.fault()
+            if fault:
+                return fault
+            for rank in self._board.others:
+                if self._board.is_killed(rank):
+                    return self._killed(rank)
+        return None
+
+    def _killed(self, rank: int) -> Fault:
+        seen = self._board.seen(rank) if self._board else None
+        error = RunEndedError(
+            "RLVR-T109",
+            "it was killed",
+            cause="it ended without a word, as after SIGKILL or a crash in C",
+            fix="look at its output, and in the system's log for a process that was ended because "
+            "memory was short; --resume continues the run",
+        )
+        return Fault(rank=rank, place=seen.place if seen else "starting", error=error)
+
+    def _late(self) -> dict[int, Seen]:
+        """Return the processes that have not come to the meeting at which this one waits."""
+        if self._board is None:
+            return {}
+        seen = {rank: self._board.seen(rank) for rank in self._board.others}
+        return {
+            rank: each
+            for rank, each in seen.items()
+            if each and (each.meetings < self._place.meetings or not each.is_waiting)
+        }
+
+    def _overdue(self, waited_s: float) -> Fault:
+        """Return who is to blame for a meeting that does not come about."""
+        late = self._late()
+        rank = min(late, key=lambda each: late[each].meetings, default=self._rank)
+        place = late[rank].place if late else str(self._place)
+        if not late:
+            what = "all processes have come there, and do not get on"
+            fix = "look for what is wrong with the network between them"
+        elif late[rank].is_waiting:
+            what = "it waits for the others where they do not come to"
+            fix = "a plugin that calls session.sum_over_ranks must call it on every process"
+        else:
+            what = "it did not come on from there"
+            fix = "look for what holds it up there"
+        error = RunEndedError(
+            "RLVR-T109",
+            what,
+            cause=f"rank {self._rank} waited for {waited_s:.0f} s in {self._place}",
+            fix=f"{fix}; train.process_timeout_s is how long processes wait; --resume continues "
+            "the run",
+        )
+        return Fault(rank=rank, place=place, error=error)
+
+    def _elsewhere(self, fault: Fault) -> BaseException:
+        """Return what this process raises for what happened in another."""
+        error = fault.error
+        if error is None:
+            return KeyboardInterrupt()
+        processes = len(self._board.others) + 1 if self._board else 1
+        return type(error)(
+            error.code,
+            f"rank {fault.rank} of {processes} failed in {fault.place}: {error.message}",
+            origin=error.origin,
+            cause=error.cause,
+            fix=error.fix,
+            report=error.report,
+        )
+
+    def _note(self, fault: Fault) -> None:
+        """Write down in the manifest how the run ended, if that is for this process to do."""
+        is_main = self._rank == 0
+        is_main_gone = self._board is not None and not is_main and self._board.is_killed(0)
+        if not self._is_run_ours or not (is_main or is_main_gone):
+            return
+        error = fault.error
+        # A disk that is full must not hide what went wrong first; nor may whoever came first.
+        with suppress(EnvironmentFault, RunFolderError):
+            folder = RunFolder.open(self._run)
+            with nullcontext() if is_main else folder.lock():
+                if not is_main and folder.manifest["status"] != "running":
+                    return
+                folder.update_manifest(
+                    status="failed" if error else "interrupted",
+                    ended={
+                        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                        "step": self._place.step,
+                        "reason": f"{type(error).__name__}: {error.message}" if error else None,
+                        "rank": fault.rank,
+                        "phase": fault.place,
+                    },
+                )
+
+    def _note_interruption(self) -> None:
+        """Do what `concluding` would have done, had the main thread been woken."""
+        with suppress(KeyboardInterrupt, RlvrError):
+            self._raise_conclusion(KeyboardInterrupt())
+
+    # The thread's part.
+
+    def _look_on(self) -> None:
+        while not self._is_over.wait(_TICK_S):
+            # A folder that cannot be read now may be read at the next look.
+            with suppress(OSError):
+                fault = self._look()
+                is_overdue = fault is None and self._meeting[1] >= self._timeout_s
+                if is_overdue:
+                    fault = self._overdue(self._meeting[1])
+                if fault:
+                    self._end(fault, is_overdue=is_overdue)
+                    return
+                self._speak_of_what_is_slow()
+
+    def _look(self) -> Fault | None:
+        """Return why the run ends, if it does."""
+        if self._board is None:
+            return None
+        place = self._place
+        self._board.publish(place)
+        # Counted in looks: while this process is stopped, as by Ctrl-Z, no time passes.
+        number, waited_s = self._meeting
+        is_same = place.is_waiting and place.meetings == number
+        self._meeting = (place.meetings, waited_s + _TICK_S if is_same else 0.0)
+        return self._found() if is_same else self._board.fault()
+
+    def _end(self, fault: Fault, *, is_overdue: bool) -> None:
+        """End this process, by force if its main thread does not end it in order."""
+        board = self._board
+        if board is None:
+            return
+        fault = board.post(fault)
+        if self._is_concluding.wait(_GRACE_S) or not self._concluding.acquire(blocking=False):
+            if not self._is_over.wait(END_WITHIN_S):
+                os._exit(_exit_code(fault))
+            return
+        if is_overdue and fault.rank != self._rank:
+            # One that is stopped, or hangs so that not even its own watch runs, is not left behind.
+            time.sleep(_GRACE_S + 2 * _TICK_S)
+            board.kill(fault.rank)
+            time.sleep(_TICK_S)
+
+        def last_act() -> None:
+            self._note(fault)
+            board.leave(self._place)
+
+        error = self._elsewhere(fault)
+        message = (
+            error.render() if isinstance(error, RlvrError) else f"interrupted in {self._place}"
+        )
+        end_process(message, _exit_code(fault), last_act)
+
+    def _speak_of_what_is_slow(self) -> None:
+        """Say that a plugin, or waiting for the other processes, takes longer than it should."""
+        call = self._place.call()
+        waited_s = self._meeting[1]
+        if call and call.hook not in _MAY_TAKE_LONG:
+            slow_s, who, what = time.monotonic() - call.since_s, call.plugin, f"running {call.hook}"
+        else:
+            late = [f"rank {rank} ({seen.place})" for rank, seen in self._late().items()]
+            slow_s, who, what = waited_s, "core", f"waiting for {listed(late)}"
+        if slow_s < _SLOW_S:
+            self._spoken_s = 0.0
+        elif slow_s >= max(_SLOW_S, 2 * self._spoken_s):
+            self._spoken_s = slow_s
+            reason = f"{self._place}: {who} has been {what} for {slow_s:.0f} s"
+            step = self._place.step
+            self.log({"step": step, "kind": "slow", "monitor": who, "reason": reason})
+
+
+def _as_error(error: BaseException) -> RlvrError | None:
+    """Return an error that can be told to other processes; None for an interruption."""
+    if isinstance(error, KeyboardInterrupt):
+        return None
+    if isinstance(error, RlvrError):
+        return error
+    return RunEndedError("RLVR-T109", f"{type(error).__name__}: {error}")
+
+
+def _exit_code(fault: Fault) -> int:
+    return fault.error.exit_code if fault.error else INTERRUPTED_EXIT_CODE
