@@ -75,8 +75,10 @@ def lay_out(folder: Path, seed: int, recipe: str) -> Path:
 def _train_both(verifier: Prepared, control: Prepared, folder: Path) -> None:
     from rlvr_core.cli.train import run_training
 
-    run_training(verifier, folder / "verifier", title="verifier arm")
-    run_training(control, folder / "control", title="control arm")
+    for prepared, arm in ((verifier, "verifier"), (control, "control")):
+        out = folder / arm
+        continuing = f"rlvr train {out / 'stack.yaml'} --out {out} --resume"
+        run_training(prepared, out, title=f"{arm} arm", continuing=continuing)
 
 
 def _report(folder: Path, console: Console) -> None:

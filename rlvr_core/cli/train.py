@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +11,7 @@ import typer
 
 from rlvr_core.api.errors import EnvironmentFault, RunEndedError
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate import layout
 
 if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
@@ -58,13 +58,14 @@ def train(
         return
     name = stack.stem if control is None else f"{stack.stem}-{control}"
     out = out or Path("runs") / name
-    # A polite kill is an interruption like Ctrl-C: the manifest says so, and no process is left.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        outcome = run_training(prepared, out, title=name, resume=resume, json=json)
-    except KeyboardInterrupt:
-        typer.echo(f"interrupted; the same command with --resume continues {out}", err=True)
-        raise
+    outcome = run_training(
+        prepared,
+        out,
+        title=name,
+        continuing="the same command with --resume",
+        resume=resume,
+        json=json,
+    )
     if outcome.status != "finished":
         raise RunEndedError(
             "RLVR-T103",
@@ -82,24 +83,58 @@ def train(
 
 
 def run_training(
-    prepared: Prepared, out: Path, *, title: str, resume: bool = False, json: bool = False
+    prepared: Prepared,
+    out: Path,
+    *,
+    title: str,
+    continuing: str,
+    resume: bool = False,
+    json: bool = False,
 ) -> Outcome:
     """Train and show it: live on a terminal, as plain lines elsewhere, or as JSON lines.
 
+    Args:
+        prepared: The stack and its data, checked.
+        out: The run folder.
+        title: Shown in front of every line.
+        continuing: What continues the run after Ctrl-C.
+        resume: Continue the run that stands in the run folder.
+        json: Print JSON lines.
+
     Raises:
         EnvironmentFault: RLVR-E101, the ``[train]`` extra is missing.
+        KeyboardInterrupt: Ctrl-C or a polite kill; said on standard error.
     """
     from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.interrupts import Interrupts
     from rlvr_core.cli.live import LiveReporter
+    from rlvr_core.train.place import Place
 
     require_train_extra()
-    from rlvr_core.train.run import train as run
-
-    if json:
-        return run(prepared, out, resume=resume, reporter=JsonReporter())
+    place = Place("loading torch")
     steps = prepared.resolved.stack.train.steps
-    with LiveReporter(make_console(), title, steps) as reporter:
-        return run(prepared, out, resume=resume, reporter=reporter)
+    with Interrupts(place):
+        try:
+            from rlvr_core.train.run import train as run
+
+            if json:
+                return run(prepared, out, resume=resume, reporter=JsonReporter(), place=place)
+            with LiveReporter(make_console(), title, steps) as reporter:
+                return run(prepared, out, resume=resume, reporter=reporter, place=place)
+        except KeyboardInterrupt:
+            typer.echo(f"interrupted in {place}; {_what_now(out, continuing)}", err=True)
+            raise
+
+
+def _what_now(out: Path, continuing: str) -> str:
+    """Say how an interrupted run is continued, and from where."""
+    if not (out / layout.MANIFEST).is_file():
+        return "nothing was written yet"
+    from rlvr_core.train import checkpoint
+
+    found = checkpoint.complete(out)
+    since = f"after step {int(found[-1].name)}" if found else "from its beginning"
+    return f"{continuing} continues {out} {since}"
 
 
 def with_control(overrides: Sequence[str], control: str | None) -> list[str]:

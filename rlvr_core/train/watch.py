@@ -56,6 +56,7 @@ class Watch:
     ) -> None:
         self.log: Callable[[Mapping[str, Json]], None] = lambda event: None
         """Takes an event about what is slow."""
+        self._began = _now()
         self._run = run
         self._place = place
         self._board = board
@@ -226,12 +227,13 @@ class Watch:
         with suppress(EnvironmentFault, RunFolderError):
             folder = RunFolder.open(self._run)
             with nullcontext() if is_main else folder.lock():
-                if not is_main and folder.manifest["status"] != "running":
-                    return
+                ended = folder.manifest.get("ended") or {"at": ""}
+                if ended["at"] >= self._began:
+                    return  # it was over, or another process has noted this
                 folder.update_manifest(
                     status="failed" if error else "interrupted",
                     ended={
-                        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+                        "at": _now(),
                         "step": self._place.step,
                         "reason": f"{type(error).__name__}: {error.message}" if error else None,
                         "rank": fault.rank,
@@ -313,6 +315,10 @@ class Watch:
             reason = f"{self._place}: {who} has been {what} for {slow_s:.0f} s"
             step = self._place.step
             self.log({"step": step, "kind": "slow", "monitor": who, "reason": reason})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _as_error(error: BaseException) -> RlvrError | None:

@@ -1,0 +1,97 @@
+"""Ctrl-C and polite kills while a run goes on.
+
+The first asks the run to end in order, and bounds how long that may take; a second ends it at once.
+The main thread may sit in C, or in code that swallows exceptions, so a thread keeps the time;
+Python tells it of signals through a descriptor, as they arrive.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from rlvr_core.train.sudden_end import END_WITHIN_S, INTERRUPTED_EXIT_CODE, end_process
+
+if TYPE_CHECKING:
+    from rlvr_core.train.place import Place
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN_S = 0.5
+"""Signals closer than this are one: a wrapper may pass on what the terminal has sent as well."""
+
+
+class Interrupts:
+    """Turns signals into one `KeyboardInterrupt` in the main thread while its block is open.
+
+    Args:
+        place: Where the run is.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._is_raised = False
+        self._handlers: dict[signal.Signals, Any] = {}
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+
+    def __enter__(self) -> Self:
+        for number in SIGNALS:
+            # nohup and shells' background jobs are not to hear of the terminal.
+            if number is signal.SIGTERM or signal.getsignal(number) is not signal.SIG_IGN:
+                self._handlers[number] = signal.signal(number, self._interrupt)
+        self._descriptor = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._keep_time, name="rlvr-interrupts", daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_raised:
+            # What Python does at its very end is bounded too.
+            return
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(self._descriptor)
+        os.close(self._writer)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self._is_raised:
+            self._is_raised = True
+            raise KeyboardInterrupt
+
+    def _keep_time(self) -> None:
+        """Wait for the first signal; then for a second one, or until it takes too long."""
+        with os.fdopen(self._reader, "rb", buffering=0) as reader:
+            first_s = self._next_signal(reader.fileno(), None)
+            if first_s is None:
+                return
+            until_s = first_s + END_WITHIN_S
+            again_s = self._next_signal(reader.fileno(), until_s)
+            while again_s is not None and again_s < first_s + _AGAIN_S:
+                again_s = self._next_signal(reader.fileno(), until_s)
+        how = "again" if again_s is not None else f"and not ended after {END_WITHIN_S:.0f} s"
+        end_process(
+            f"interrupted {how} in {self._place}; ended at once",
+            INTERRUPTED_EXIT_CODE,
+            self._place.last_act,
+        )
+
+    def _next_signal(self, reader: int, until_s: float | None) -> float | None:
+        """Return when the next of our signals arrives; None at the end of the time or the block."""
+        while until_s is None or time.monotonic() < until_s:
+            wait_s = None if until_s is None else max(0.0, until_s - time.monotonic())
+            if select.select([reader], [], [], wait_s)[0]:
+                received = os.read(reader, 1)
+                if not received:
+                    return None
+                if received[0] in self._handlers:
+                    return time.monotonic()
+        return None
