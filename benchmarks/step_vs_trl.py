@@ -72,8 +72,7 @@ class Batch:
         self.questions = questions
         masks = output["completion_mask"].bool()
         self.completions = [
-            ids[mask].tolist()
-            for ids, mask in zip(output["completion_ids"], masks, strict=True)
+            ids[mask].tolist() for ids, mask in zip(output["completion_ids"], masks, strict=True)
         ]
         self.rewards = rewards
 
@@ -178,12 +177,8 @@ class PlainSide:
                 pad_token_id=pad,
             )
         longest = max(map(len, batch.completions))
-        completions = torch.tensor(
-            [c + [pad] * (longest - len(c)) for c in batch.completions]
-        )
-        present = torch.tensor(
-            [[1] * len(c) + [0] * (longest - len(c)) for c in batch.completions]
-        )
+        completions = torch.tensor([c + [pad] * (longest - len(c)) for c in batch.completions])
+        present = torch.tensor([[1] * len(c) + [0] * (longest - len(c)) for c in batch.completions])
         rewards = torch.tensor(batch.rewards).view(-1, size)
         advantages = (rewards - rewards.mean(1, keepdim=True)) / (
             rewards.std(1, keepdim=True) + 1e-4
@@ -192,9 +187,13 @@ class PlainSide:
         mask = torch.cat([mask, present], 1)
         for part in torch.arange(len(ids)).split(case.micro_batch_rows):
             with self.autocast():
-                logits = self.model(
-                    input_ids=ids[part], attention_mask=mask[part], logits_to_keep=longest + 1
-                ).logits[:, :-1].float()
+                logits = (
+                    self.model(
+                        input_ids=ids[part], attention_mask=mask[part], logits_to_keep=longest + 1
+                    )
+                    .logits[:, :-1]
+                    .float()
+                )
             logps = logits.log_softmax(-1).gather(-1, completions[part, :, None])[..., 0]
             ratio = torch.exp(logps - logps.detach())
             loss = -(advantages.view(-1)[part, None] * ratio * present[part]).sum()
@@ -315,8 +314,10 @@ def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> 
         print(f"  {name:6} median {statistics.median(times):8.3f} s, least {min(times):8.3f} s")
     ours = pair.sides["ours"]
     collect_s = statistics.median(ours.collect_s[WARM_UP:])
-    print(f"  ours   sampling and verifying {collect_s:.3f} s, "
-          f"learning {statistics.median(ours.learn_s[WARM_UP:]):.3f} s")
+    print(
+        f"  ours   sampling and verifying {collect_s:.3f} s, "
+        f"learning {statistics.median(ours.learn_s[WARM_UP:]):.3f} s"
+    )
     for name in ("ours", "plain"):
         low, middle, high = statistics.quantiles(ratios(pair.times, name), n=4)
         print(f"  TRL / {name}: median {middle:.2f}, quartiles {low:.2f} to {high:.2f}")
@@ -327,10 +328,12 @@ def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> 
                 kind = "gradient   " if gradient else "no gradient"
                 print(f"        {kind} {rows:4} x {width:4}: {count}")
     fresh = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32)
-    print(f"  weights moved by up to {largest_difference(fresh, trainer.model):.2e}; "
-          f"TRL and ours differ by up to "
-          f"{largest_difference(trainer.model, ours.runtime.policy.model):.2e}, "
-          f"TRL and plain by {largest_difference(trainer.model, pair.sides['plain'].model):.2e}")
+    print(
+        f"  weights moved by up to {largest_difference(fresh, trainer.model):.2e}; "
+        f"TRL and ours differ by up to "
+        f"{largest_difference(trainer.model, ours.runtime.policy.model):.2e}, "
+        f"TRL and plain by {largest_difference(trainer.model, pair.sides['plain'].model):.2e}"
+    )
 
 
 @contextmanager

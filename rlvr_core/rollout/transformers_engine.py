@@ -1,8 +1,7 @@
 """Sampling with the policy's own transformers model.
 
 The part that all prompts share (a system prompt, worked examples) is computed once, the rest of
-each prompt once for its group; finished completions leave the batch. Each token is one uniform
-number and an inverse cumulative distribution.
+each prompt once for its group; finished completions leave the batch.
 """
 
 from __future__ import annotations
@@ -10,16 +9,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache
 
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.rl.keyed_random import keyed_uniforms
+from rlvr_core.rollout.drawing import draw_tokens
 from rlvr_core.rollout.engine import Sample, SampleRequest
+from rlvr_core.rollout.growing_cache import growing_cache
 
 SHARED_PREFIX_TOKENS = 16
 """A common beginning shorter than this is not worth a forward pass of its own."""
@@ -31,7 +33,6 @@ class _Row:
 
     index: int
     request: SampleRequest
-    uniforms: Tensor
     weights_version: int
     token_ids: list[int] = field(default_factory=list)
     logps: list[float] = field(default_factory=list)
@@ -98,7 +99,7 @@ class TransformersEngine:
                 for start in range(0, len(requests), self._max_rows):
                     chunk = requests[start : start + self._max_rows]
                     rows = [
-                        _Row(start + offset, request, _uniforms(request), self._weights_version)
+                        _Row(start + offset, request, self._weights_version)
                         for offset, request in enumerate(chunk)
                     ]
                     self._decode(rows, on_finished)
@@ -107,10 +108,10 @@ class TransformersEngine:
 
     def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
         """Decode until all rows are finished. R rows (it shrinks), V vocabulary, S seen tokens."""
-        device = self._model.device
         logits_RV, cache, seen_RS, position_R = self._prefill(rows)
-        while rows:
-            token_R = self._draw(rows, logits_RV)
+        uniform_RT = _uniforms([row.request for row in rows]).to(logits_RV.device)
+        for step in count():
+            token_R = _draw(rows, logits_RV, uniform_RT[:, step])
             going = []
             for index, (row, token) in enumerate(zip(rows, token_R.tolist(), strict=True)):
                 if token in self._stop_ids:
@@ -122,34 +123,16 @@ class TransformersEngine:
             if not going:
                 return
             if len(going) < len(rows):
-                keep_R = torch.tensor(going, device=device)
+                keep_R = torch.tensor(going, device=logits_RV.device)
                 rows = [rows[index] for index in going]
                 cache.batch_select_indices(keep_R)
-                token_R, seen_RS, position_R = token_R[keep_R], seen_RS[keep_R], position_R[keep_R]
+                token_R, uniform_RT = token_R[keep_R], uniform_RT[keep_R]
+                seen_RS, position_R = seen_RS[keep_R], position_R[keep_R]
             seen_RS = torch.cat([seen_RS, seen_RS.new_ones(len(rows), 1)], dim=1)
             position_R = position_R + 1
             logits_RV = self._forward(token_R[:, None], seen_RS, position_R[:, None], cache)
 
-    def _draw(self, rows: list[_Row], logits_RV: Tensor) -> Tensor:
-        """Draw the next token of each row and record its log-probability and the entropy."""
-        temperature_R = logits_RV.new_tensor([row.request.temperature for row in rows])
-        logp_RV = torch.log_softmax(logits_RV / temperature_R[:, None], dim=-1)
-        probability_RV = logp_RV.exp()
-        cumulative_RV = probability_RV.cumsum(-1)
-        uniform_R = torch.stack([row.uniforms[len(row.token_ids)] for row in rows])
-        target_R1 = uniform_R.to(logits_RV.device)[:, None] * cumulative_RV[:, -1:]
-        token_R = torch.searchsorted(cumulative_RV, target_R1, right=True)[:, 0]
-        token_R = token_R.clamp(max=logits_RV.shape[-1] - 1)
-        logp_R = logp_RV.gather(-1, token_R[:, None])[:, 0]
-        entropy_R = -(probability_RV * logp_RV).sum(-1)
-        columns = (token_R.tolist(), logp_R.tolist(), entropy_R.tolist())
-        for row, token, logp, entropy in zip(rows, *columns, strict=True):
-            row.token_ids.append(token)
-            row.logps.append(logp)
-            row.entropies.append(entropy)
-        return token_R
-
-    def _prefill(self, rows: list[_Row]) -> tuple[Tensor, DynamicCache, Tensor, Tensor]:
+    def _prefill(self, rows: list[_Row]) -> tuple[Tensor, Cache, Tensor, Tensor]:
         """Compute the prompts, each distinct one once, and repeat the results for their rows.
 
         Prompts are padded on the left, after the beginning that they share.
@@ -162,7 +145,7 @@ class TransformersEngine:
             grouped = [(prompt, len(list(same))) for prompt, same in groupby(all_prompts)]
             shared = common_prefix_length([prompt for prompt, _ in grouped])
         prompts = [prompt for prompt, _ in grouped]
-        cache = DynamicCache()
+        cache = growing_cache()
         if shared >= SHARED_PREFIX_TOKENS and len(prompts) > 1:
             prefix_1S = torch.tensor([prompts[0][:shared]], device=device)
             position_1S = torch.arange(shared, device=device)[None]
@@ -178,13 +161,15 @@ class TransformersEngine:
         position_PS = (seen_PS.cumsum(1) - 1).clamp(min=0)
         rest_PS = torch.tensor(padded, device=device)
         logits_PV = self._forward(rest_PS, seen_PS, position_PS[:, shared:], cache)
-        repeats = torch.tensor([count for _, count in grouped], device=device)
+        if len(prompts) == len(rows):
+            return logits_PV, cache, seen_PS, position_PS[:, -1]
+        repeats = torch.tensor([copies for _, copies in grouped], device=device)
         of_row_R = torch.arange(len(prompts), device=device).repeat_interleave(repeats)
         cache.batch_select_indices(of_row_R)
         return logits_PV[of_row_R], cache, seen_PS[of_row_R], position_PS[of_row_R, -1]
 
     def _forward(
-        self, ids_RS: Tensor, seen_RS: Tensor, position_RS: Tensor, cache: DynamicCache
+        self, ids_RS: Tensor, seen_RS: Tensor, position_RS: Tensor, cache: Cache
     ) -> Tensor:
         """Run the model on new tokens and return float32 logits [R, V] of the last one."""
         output = self._model(
@@ -209,5 +194,24 @@ def common_prefix_length(prompts: Sequence[Sequence[int]]) -> int:
     return max(shortest, 0)
 
 
-def _uniforms(request: SampleRequest) -> Tensor:
-    return torch.from_numpy(keyed_uniforms(request.max_tokens, *request.key))
+def _draw(rows: Sequence[_Row], logits_RV: Tensor, uniform_R: Tensor) -> Tensor:
+    """Draw the next token of each row, and note it with its log-probability and the entropy."""
+    temperatures = [row.request.temperature for row in rows]
+    if any(temperature != 1 for temperature in temperatures):
+        logits_RV = logits_RV / logits_RV.new_tensor(temperatures)[:, None]
+    drawn = draw_tokens(logits_RV, uniform_R)
+    columns = (column_R.tolist() for column_R in drawn)
+    for row, token, logp, entropy in zip(rows, *columns, strict=True):
+        row.token_ids.append(token)
+        row.logps.append(logp)
+        row.entropies.append(entropy)
+    return drawn.token_R
+
+
+def _uniforms(requests: Sequence[SampleRequest]) -> Tensor:
+    """Return float32 [R, T], a row's own numbers for as many tokens as it may have."""
+    uniform_RT = torch.zeros(len(requests), max(request.max_tokens for request in requests))
+    for uniform_T, request in zip(uniform_RT, requests, strict=True):
+        uniforms = keyed_uniforms(request.max_tokens, *request.key)
+        uniform_T[: request.max_tokens] = torch.from_numpy(uniforms)
+    return uniform_RT
