@@ -44,7 +44,6 @@ CATALOGUE: dict[str, str] = {
     "RLVR-T107": "the rollout engine sampled from other weights than the policy's",
     "RLVR-T108": "a checkpoint was damaged after it was written",
     "RLVR-T109": "a process of the run failed or did not come",
-    "RLVR-T109": "a process of the run failed or did not come",
     # E: the environment
     "RLVR-E101": "an optional part of rlvr is not installed",
     "RLVR-E102": "the model could not be loaded",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as json_module
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlvr_core.api.errors import EnvironmentFault, RunEndedError
+from rlvr_core.api.errors import EnvironmentFault, RunEndedError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
 
@@ -37,6 +38,20 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the run that stands in the run folder.")
     ] = False,
+    allow_changes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-changes",
+            help="With --resume: accept another stack, other data or plugins, and write it down.",
+        ),
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="With --resume: make one step again, compare every bit, and change nothing.",
+        ),
+    ] = False,
     control: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Control arm; 'random' pays by the toss of a coin."),
@@ -45,11 +60,13 @@ def train(
 ) -> None:
     """Train the stack's model with its verifiers, and leave a run folder.
 
-    Exit codes: 0 finished, 2 the stack or the data is at fault, 3 a plugin is, 4 ended early.
+    Exit codes: 0 finished, 1 --check found a difference, 2 the stack or the data is at fault,
+    3 a plugin is, 4 ended early.
     """
     from rlvr_core.cli.console import make_console
     from rlvr_core.train.prepare import prepare
 
+    _require_resume(resume, {"--allow-changes": allow_changes, "--check": check})
     prepared = prepare(stack, with_control(overrides or [], control))
     if dry_run:
         from rlvr_core.cli.plan import print_plan
@@ -58,12 +75,18 @@ def train(
         return
     name = stack.stem if control is None else f"{stack.stem}-{control}"
     out = out or Path("runs") / name
+    if check:
+        from rlvr_core.cli.check_resume import check_and_print
+
+        check_and_print(prepared, out, json=json)
+        return
     outcome = run_training(
         prepared,
         out,
         title=name,
         continuing="the same command with --resume",
         resume=resume,
+        allow_changes=allow_changes,
         json=json,
     )
     if outcome.status != "finished":
@@ -75,11 +98,17 @@ def train(
             fix="events.jsonl in the run folder says which one; --resume continues the run",
         )
     if json:
-        ended = {"kind": "end", "status": outcome.status, "folder": str(outcome.folder)}
+        ended = {
+            "kind": "end",
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "folder": str(outcome.folder),
+        }
         typer.echo(json_module.dumps(ended))
-    else:
-        line = f"run folder: {out}"
-        make_console().print(line, markup=False, highlight=False, soft_wrap=True)
+        return
+    for line in (outcome.reason, f"run folder: {out}"):
+        if line:
+            make_console().print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def run_training(
@@ -89,6 +118,7 @@ def run_training(
     title: str,
     continuing: str,
     resume: bool = False,
+    allow_changes: bool = False,
     json: bool = False,
 ) -> Outcome:
     """Train and show it: live on a terminal, as plain lines elsewhere, or as JSON lines.
@@ -99,6 +129,7 @@ def run_training(
         title: Shown in front of every line.
         continuing: What continues the run after Ctrl-C.
         resume: Continue the run that stands in the run folder.
+        allow_changes: On a resume, accept what changed.
         json: Print JSON lines.
 
     Raises:
@@ -117,10 +148,13 @@ def run_training(
         try:
             from rlvr_core.train.run import train as run
 
+            start = partial(
+                run, prepared, out, resume=resume, allow_changes=allow_changes, place=place
+            )
             if json:
-                return run(prepared, out, resume=resume, reporter=JsonReporter(), place=place)
+                return start(reporter=JsonReporter())
             with LiveReporter(make_console(), title, steps) as reporter:
-                return run(prepared, out, resume=resume, reporter=reporter, place=place)
+                return start(reporter=reporter)
         except KeyboardInterrupt:
             typer.echo(f"interrupted in {place}; {_what_now(out, continuing)}", err=True)
             raise
@@ -135,6 +169,16 @@ def _what_now(out: Path, continuing: str) -> str:
     found = checkpoint.complete(out)
     since = f"after step {int(found[-1].name)}" if found else "from its beginning"
     return f"{continuing} continues {out} {since}"
+
+
+def _require_resume(resume: bool, given: Mapping[str, bool]) -> None:
+    alone = [option for option, is_given in given.items() if is_given and not resume]
+    if alone:
+        raise StackError(
+            "RLVR-S106",
+            f"{alone[0]} is about a run that is there already",
+            fix=f"add --resume, or leave {alone[0]} out",
+        )
 
 
 def with_control(overrides: Sequence[str], control: str | None) -> list[str]:

@@ -140,10 +140,10 @@ def open_runtime(
             optimizer=_optimizer(model, stack),
             train_rows=train_rows,
             reward_weights={plugin.ref.name: plugin.entry.weight for plugin in verifiers},
-            tape=tape,
             aggregation=_aggregation(dispatcher),
             loss_acts_without_advantage=bool(dispatcher.answering("rlvr_policy_loss").plugin.needs),
             controls=Controls(learning_rate=stack.train.learning_rate),
+            tape=tape,
         )
 
 

@@ -24,6 +24,7 @@ from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
 from rlvr_core.train.fingerprint import weights_fingerprint
 from rlvr_core.train.metrics import StepTimes, step_record
+from rlvr_core.train.plugin_states import give_back, saved_states
 from rlvr_core.train.progress import Reporter
 from rlvr_core.train.recorder import Recorder
 from rlvr_core.train.run_folder import RunFolder
@@ -251,36 +252,44 @@ class Run:
                 prompts_drawn=self.prompts_drawn,
                 learning_rate=controls.learning_rate,
                 kl_coefficient=controls.kl_coefficient,
-                plugins={p.name: dict(p.plugin.state()) for p in self.runtime.dispatcher.plugins},
-            ),
+                plugins=saved_states(self.runtime.dispatcher.plugins),
                 weights_fingerprint=self.weights,
+            ),
             self.runtime.policy.model,
             self.tokenizer,
             self.runtime.optimizer,
             keep=self.runtime.stack.train.keep_checkpoints,
         )
-
         self.folder.forget_recordings(
             checkpoint.first_start(self.folder.path, self.runtime.stack.train.keep_checkpoints)
         )
-    def resume(self, path: Path) -> None:
+
+    def resume(self, path: Path, *, keeps_learning_rate: bool = True) -> None:
         """Take over the counters, the optimiser and the plugins' states of a checkpoint.
 
+        Args:
+            path: Of the checkpoint; the policy's weights are its own already.
+            keeps_learning_rate: False: the stack's holds from now on, and not that of the run.
+
         Raises:
+            PluginError: RLVR-P106, a plugin does not take its own state back.
             RunFolderError: RLVR-T108, the checkpoint is not what was written.
         """
         progress = checkpoint.load_progress(path)
-        self.step = progress.step
         if weights_fingerprint(self.runtime.policy.model) != progress.weights_fingerprint:
             raise checkpoint.damaged(path, "the weights that it holds are not those it was given")
+        self.step = progress.step
         self.weights_version = progress.weights_version
         self.prompts_drawn = progress.prompts_drawn
-        self.runtime.controls.learning_rate = progress.learning_rate
+        if keeps_learning_rate:
+            self.runtime.controls.learning_rate = progress.learning_rate
         self.runtime.controls.kl_coefficient = progress.kl_coefficient
         for loaded in self.runtime.dispatcher.plugins:
             if loaded.name in progress.plugins:
-                loaded.plugin.load_state(progress.plugins[loaded.name])
+                give_back(loaded, progress.plugins[loaded.name])
         checkpoint.load_optimizer(path, self.runtime.optimizer)
+        for parameters in self.runtime.optimizer.param_groups:
+            parameters["weight_decay"] = self.runtime.stack.train.weight_decay
         self.runtime.engine.push(self.runtime.policy.model, self.weights_version)
 
     def _observe(self, hook: Any, *arguments: Any) -> None:

@@ -7,6 +7,7 @@ import platform
 import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 from rlvr_core.api.verdicts import Json
@@ -65,10 +66,11 @@ def _torch_facts() -> dict[str, Json]:
     try:
         import torch
     except ImportError:
-        return {"torch": None, "threads": None, "devices": []}
+        return {"torch": None, "transformers": None, "threads": None, "devices": []}
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "torch": str(torch.__version__),
+        "transformers": version("transformers"),
         "threads": torch.get_num_threads(),
         "devices": devices,
     }

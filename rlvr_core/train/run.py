@@ -13,19 +13,16 @@ from pathlib import Path
 from accelerate import Accelerator
 
 from rlvr_core import __version__
-from rlvr_core.api.errors import RunFolderError, StackError
+from rlvr_core.api.errors import StackError
 from rlvr_core.api.events import Finding, Severity
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
-from rlvr_core.config.load import load_stack
-from rlvr_core.config.models import DataSource, Stack
+from rlvr_core.config.models import DataSource
 from rlvr_core.data.read import source_path
-from rlvr_core.evaluate import layout
 from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer
-from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import Run
@@ -34,8 +31,14 @@ from rlvr_core.train.place import Place
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator, meet, open_watch
 from rlvr_core.train.progress import Reporter, Silent, Unbreakable
+from rlvr_core.train.resume import (
+    NOTHING_LEFT,
+    Resumption,
+    continued,
+    events,
+    plan_resume,
+)
 from rlvr_core.train.run_folder import RunFolder
-from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
 from rlvr_core.train.watch import Watch
 from rlvr_core.verification.version import stamped_version
@@ -49,6 +52,7 @@ class Outcome:
     status: str
     """``finished``, or ``stopped`` by a monitor."""
     reason: str | None = None
+    """Why it stopped; or, of a run that was continued and had no step left, that it had none."""
 
 
 def train(
@@ -56,6 +60,7 @@ def train(
     out: Path,
     *,
     resume: bool = False,
+    allow_changes: bool = False,
     reporter: Reporter | None = None,
     place: Place | None = None,
 ) -> Outcome:
@@ -65,6 +70,7 @@ def train(
         prepared: The stack and its data, checked.
         out: The run folder. New, unless `resume`.
         resume: Continue the run that stands there, from its last complete checkpoint.
+        allow_changes: On a resume, accept another stack, other data or plugins; it is written down.
         reporter: Told of progress on the main process.
         place: Kept up to date with where this process is.
 
@@ -79,13 +85,23 @@ def train(
     silent = Silent()
     reporter = Unbreakable(reporter or silent if accelerator.is_main_process else silent)
     with open_watch(out, place, accelerator, stack.train.process_timeout_s) as watch:
-        return _train(prepared, out, resume, reporter, accelerator, place, watch)
+        manifest = make_manifest(prepared, out.name, accelerator.num_processes)
+        if not resume:
+            RunFolder.require_free(out)
+        meet(accelerator, place)  # none may find the folder that another has made already
+        resumption = (
+            plan_resume(out, manifest, stack, allow_changes=allow_changes) if resume else None
+        )
+        if resumption and resumption.is_over:
+            return Outcome(out, "finished", NOTHING_LEFT.format(steps=stack.train.steps))
+        return _train(prepared, out, manifest, resumption, reporter, accelerator, place, watch)
 
 
 def _train(
     prepared: Prepared,
     out: Path,
-    resume: bool,
+    manifest: Mapping[str, Json],
+    resumption: Resumption | None,
     reporter: Reporter,
     accelerator: Accelerator,
     place: Place,
@@ -97,18 +113,15 @@ def _train(
         place.phase = phase
         reporter.phase(phase)
 
-    manifest = make_manifest(prepared, out.name)
-    if not resume:
-        RunFolder.require_free(out)
-    meet(accelerator, place)  # none may find the folder that another has made already
-    begins_at = _checkpoint_to_resume(out, manifest, stack) if resume else None
+    begins_at = resumption.checkpoint if resumption else None
+    stack_yaml = resolved_yaml(_with_absolute_paths(prepared))
     source = resolve_model(stack.model, say, prepared.base)
     say("loading the model")
     loaded = load_model(begins_at or source)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
     check_lengths(prepared, tokenizer, loaded.longest())
-    if accelerator.is_main_process and not resume:
-        RunFolder.create(out, manifest, resolved_yaml(_with_absolute_paths(prepared)))
+    if accelerator.is_main_process and not resumption:
+        RunFolder.create(out, manifest, stack_yaml)
     meet(accelerator, place)
     folder = RunFolder.open(out)
     rows = prepared.splits["train"]
@@ -128,15 +141,34 @@ def _train(
             reporter=reporter,
         )
         watch.log = run.log_event
-        if begins_at is not None:
-            run.resume(begins_at)
-        if resume and accelerator.is_main_process:
-            folder.rewind(run.step if begins_at else -1)
-        return _run_to_its_end(run, prepared.shared_prompts(), is_resumed=resume)
+        if resumption:
+            _take_up(run, resumption, manifest, stack_yaml)
+        return _run_to_its_end(run, prepared.shared_prompts())
 
 
-def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
-    """Return the manifest of a run that is about to begin."""
+def _take_up(
+    run: Run, resumption: Resumption, manifest: Mapping[str, Json], stack_yaml: str
+) -> None:
+    """Bring a run and its folder to where they are continued, and write down what changed."""
+    folder = run.folder
+    if resumption.checkpoint:
+        run.resume(
+            resumption.checkpoint,
+            keeps_learning_rate="train.learning_rate" not in resumption.changed,
+        )
+    if not run.runtime.accelerator.is_main_process:
+        return
+    folder.rewind(run.step if resumption.checkpoint else -1)
+    entries = continued(folder.manifest, manifest, resumption, run.step)
+    if folder.manifest["stack_sha256"] != manifest["stack_sha256"]:
+        entries["stack_file"] = folder.write_stack(stack_yaml)
+    folder.update_manifest(**entries)
+    for event in events(resumption, run.step):
+        run.log_event(event)
+
+
+def make_manifest(prepared: Prepared, name: str, processes: int) -> dict[str, Json]:
+    """Return the manifest of a run that is about to begin in so many processes."""
     resolved = prepared.resolved
     stack = resolved.stack
     control = resolved.control
@@ -151,7 +183,7 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
         "model": _absolute_model(prepared),
         "data": {split: dict(facts) for split, facts in prepared.data.items()},
         "code_revision": code_revision(),
-        "hardware": hardware_facts(),
+        "hardware": {**hardware_facts(), "processes": processes},
         "stack_sha256": _stack_digest(resolved),
         "budget": {
             "steps": stack.train.steps,
@@ -166,16 +198,13 @@ def make_manifest(prepared: Prepared, name: str) -> dict[str, Json]:
     }
 
 
-def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int], *, is_resumed: bool) -> Outcome:
+def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int]) -> Outcome:
     """Run the remaining steps and write down how the run ended; `Watch` does when it fails."""
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
-    if is_resumed and is_main:
-        resumes = [*folder.manifest["resumes"], {"at_step": run.step}]
-        folder.update_manifest(status="running", ended=None, resumes=resumes)
     if run.step == 0:
         run.say("auditing the prompts")
-        _audit(run.runtime, run)
+        audit(run)
         for split, count in shared_prompts.items():
             reason = f"{count} of {len(run.splits[split])} {split} prompts are trained on too"
             run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})
@@ -189,65 +218,13 @@ def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int], *, is_resumed: 
     return Outcome(folder.path, status, why)
 
 
-def _checkpoint_to_resume(out: Path, manifest: Mapping[str, Json], stack: Stack) -> Path | None:
-    """Return the checkpoint that a run continues from, or None to begin again.
-
-    Raises:
-        RunFolderError: RLVR-T101, what stands there is another run than the stack describes.
-    """
-    before, now = _identity(RunFolder.open(out).manifest), _identity(manifest)
-    changed = [key for key in now if before[key] != now[key]]
-    if "stack" in changed:
-        then = load_stack(out / layout.STACK).stack.model_dump(mode="json")
-        changed += _different(then, stack.model_dump(mode="json"))
-        changed.remove("stack")
-    if changed:
-        raise RunFolderError(
-            "RLVR-T101",
-            f"{out} holds a run that differs from this stack in: {', '.join(changed)}",
-            origin=str(out),
-            fix="resume with the stack, data and plugins that the run began with "
-            f"(its copy is {out / 'stack.yaml'}), or choose another folder for a new run",
-        )
-    found = checkpoint.complete(out)
-    return found[-1] if found else None
-
-
-def _different(before: Json, now: Json, path: str = "") -> list[str]:
-    """Return the key paths at which two stacks differ, those of files and the model left out."""
-    if path in ("model", "control") or (path.startswith("data.") and path.endswith(".path")):
-        return []
-    if isinstance(before, dict) and isinstance(now, dict):
-        keys = sorted(before.keys() | now.keys())
-        parts = [(key, before.get(key), now.get(key)) for key in keys]
-        return [
-            found
-            for key, one, other in parts
-            for found in _different(one, other, f"{path}.{key}" if path else key)
-        ]
-    return [] if before == now else [path]
-
-
-def _identity(manifest: Mapping[str, Json]) -> dict[str, Json]:
-    """Return what a resume may not find changed. Where files stand does not matter, they do."""
-    data = manifest.get("data", {})
-    model = Path(manifest.get("model", ""))
-    return {
-        "stack": manifest.get("stack_sha256"),
-        "control": manifest.get("control"),
-        "plugins": manifest.get("plugins"),
-        "data": {split: facts.get("content_sha256") for split, facts in data.items()},
-        # A folder may have been moved; a hub id is compared whole.
-        "model": model.name if model.is_absolute() else str(model),
-    }
-
-
-def _audit(runtime: Runtime, run: Run) -> None:
+def audit(run: Run) -> None:
     """Let plugins look at every prompt before step 0.
 
     Raises:
         StackError: RLVR-S107, one of them refuses the prompts.
     """
+    runtime = run.runtime
     session = StepSession(runtime=runtime, step=0, weights_version=0, prompts_drawn=0)
     findings = runtime.dispatcher.audit_prompts(runtime.train_rows, session)
     for name, finding in findings:

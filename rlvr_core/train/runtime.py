@@ -19,8 +19,8 @@ from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train.packing import MicroBatch, micro_batches
 from rlvr_core.train.place import Place
 from rlvr_core.train.policy import Policy
-from rlvr_core.verification.judge import Judge
 from rlvr_core.train.replay import Tape
+from rlvr_core.verification.judge import Judge
 
 Item = TypeVar("Item")
 
@@ -54,13 +54,11 @@ class Runtime:
     aggregation: Aggregation
     loss_acts_without_advantage: bool
     controls: Controls
-    place: Place = field(default_factory=Place)
-    """Where this process is."""
-    _encoded: dict[Prompt, tuple[int, ...]] = field(default_factory=dict)
     tape: Tape
     """What was said by the engine and the verifiers in this step, and when it was made before."""
     place: Place = field(default_factory=Place)
     """Where this process is."""
+    _encoded: dict[Prompt, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def trained_parameters(self) -> list[torch.nn.Parameter]:
