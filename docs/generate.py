@@ -132,6 +132,8 @@ def stack_reference() -> str:
                 deeper = _model_of(inner_field.annotation)
                 if deeper is not None and inner == "train":
                     sections.append(_model("A data source", "data.<split>", deeper))
+                elif deeper is not None and name != "data":
+                    sections.append(_model(f"`{name}.{inner}`", f"{name}.{inner}", deeper))
     skip, by_name = ("name", "config"), ("plugin",)
     sections.append(_model("A plugin entry", "", models.PluginEntry, skip, by_name))
     return "\n\n".join(sections)

@@ -48,6 +48,7 @@ CATALOGUE: dict[str, str] = {
     "RLVR-E101": "an optional part of rlvr is not installed",
     "RLVR-E102": "the model could not be loaded",
     "RLVR-E103": "the embedded model could not be fetched",
+    "RLVR-E104": "the rollout engine failed",
 }
 """Every error code and its one-line meaning. Codes are never reused."""
 

@@ -59,11 +59,22 @@ class DataSection(Section):
     """Opened once per release candidate; never read while training."""
 
 
+class VllmSection(Section):
+    """Settings of the vLLM engine, read when `rollout.engine` is vllm."""
+
+    kv_cache_gib: float = Field(default=4.0, gt=0, le=1024)
+    """Memory in GiB for what vLLM remembers of prompts and running completions."""
+    eager: bool = False
+    """Run vLLM's model without compilation and CUDA graphs: starts sooner, samples slower."""
+
+
 class RolloutSection(Section):
     """How completions are sampled."""
 
-    engine: Literal["transformers"] = "transformers"
-    """What samples."""
+    engine: Literal["transformers", "vllm"] = "transformers"
+    """What samples: the policy itself (transformers), or a copy of it that vLLM runs (vllm)."""
+    vllm: VllmSection = VllmSection()
+    """The vLLM engine."""
     group_size: int = Field(default=8, ge=2)
     """Rollouts a prompt."""
     prompts_per_step: Positive = 8

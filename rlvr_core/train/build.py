@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from rlvr_core.config.models import Stack
 from rlvr_core.plugins.dispatch import Dispatcher
 from rlvr_core.plugins.resolve import ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
-from rlvr_core.rollout.transformers_engine import TransformersEngine
+from rlvr_core.train.engines import open_engine
 from rlvr_core.train.policy import Layout, Policy, probe_layout
 from rlvr_core.train.replay import ReplayingVerifiers, Tape
 from rlvr_core.train.runtime import Controls, Runtime
@@ -113,7 +113,7 @@ def open_runtime(
             fix="train in one process, or take it out of the stack",
         )
     # Workers start before the model moves to a device: they inherit nothing of it.
-    with nullcontext() if verify_engine else engine:
+    with nullcontext() if verify_engine else engine, ExitStack() as opened:
         model = loaded.model.to(accelerator.device)
         # Dropout would make the ratio of the first update differ from 1, and two runs differ.
         model.eval()
@@ -127,12 +127,9 @@ def open_runtime(
             stack=stack,
             accelerator=accelerator,
             dispatcher=dispatcher,
-            judge=Judge(engine, dispatcher),
-            engine=TransformersEngine(
-                model,
-                stop_ids=stop_ids(model, loaded.tokenizer),
-                max_rows=stack.rollout.max_rows,
-                autocast=accelerator.autocast,
+            judge=Judge(replaying, dispatcher),
+            engine=opened.enter_context(
+                open_engine(stack, model, stop_ids(model, loaded.tokenizer), accelerator)
             ),
             tokenizer=PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format),
             policy=policy,

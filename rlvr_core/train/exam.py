@@ -16,6 +16,7 @@ from rlvr_core.models.source import resolve_model
 from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
+from rlvr_core.train.engines import require_engine
 from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import exam_of
 from rlvr_core.train.prepare import Prepared
@@ -44,6 +45,7 @@ def examine(
     """
     stack = prepared.resolved.stack
     accelerator = make_accelerator(stack)
+    require_engine(stack, accelerator)
     initial = resolve_model(stack.model, reporter.phase, prepared.base)
     folder = initial if given is None else _model_folder(given)
     reporter.phase("loading the model")

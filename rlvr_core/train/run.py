@@ -24,6 +24,7 @@ from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train.build import load_model, open_runtime
+from rlvr_core.train.engines import require_engine
 from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import Run
 from rlvr_core.train.manifest import code_revision, hardware_facts
@@ -82,6 +83,7 @@ def train(
     stack = prepared.resolved.stack
     place = place or Place()
     accelerator = make_accelerator(stack)
+    require_engine(stack, accelerator)
     silent = Silent()
     reporter = Unbreakable(reporter or silent if accelerator.is_main_process else silent)
     with open_watch(out, place, accelerator, stack.train.process_timeout_s) as watch:

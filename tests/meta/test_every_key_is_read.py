@@ -21,6 +21,7 @@ pytest.importorskip("torch")
 from rich.console import Console
 
 from rlvr_core.cli.plan import print_plan
+from rlvr_core.train.engines import vllm_options
 from rlvr_core.train.prepare import prepare
 from rlvr_core.train.run import train
 
@@ -31,7 +32,7 @@ SECTIONS = [
 ]
 KEYS = [(section, key) for section in SECTIONS for key in section.model_fields]
 
-ONLY_ONE_VALUE = {("Stack", "schema_version"), ("RolloutSection", "engine")}
+ONLY_ONE_VALUE = {("Stack", "schema_version")}
 """Checked when the file is loaded; with one allowed value there is nothing else to read."""
 
 NOT_A_USE = ("rlvr_core.config.load", "rlvr_core.config.rules", "rlvr_core.plugins.plan")
@@ -84,6 +85,7 @@ def keys_read(tmp_path_factory, tiny_model):
         print_plan(prepared, Console(file=io.StringIO()), json=False)
         train(prepared, folder / "run")
         prepare(stack, splits=["gate"])
+        vllm_options(prepared.resolved.stack)
         break_a_verifier(prepared.resolved.stack.verification)
     return read
 
