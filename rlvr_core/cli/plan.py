@@ -24,9 +24,10 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
     """Print what a run would do. Checks prompt lengths when the tokenizer is at hand.
 
     Raises:
-        DataError: RLVR-D102, prompts are too long for the model.
+        DataError: RLVR-D102, the model cannot take some of the prompts.
     """
-    prompt_tokens, note = _prompt_lengths(prepared)
+    prompt_tokens, said = _prompt_lengths(prepared)
+    remarks = [*prepared.remarks(), *said]
     plan = plan_run(prepared.resolved.stack, prepared.splits, prompt_tokens)
     stages = plan_by_stage(prepared.resolved)
     if json:
@@ -34,8 +35,7 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
             "stages": [_stage_json(stage) for stage in stages],
             "numbers": plan.to_json(),
             "environment": _environment(prepared),
-            "shared_prompts": prepared.shared_prompts(),
-            "note": note,
+            "remarks": remarks,
         }
         console.out(json_module.dumps(body, indent=2), highlight=False)
         return
@@ -48,10 +48,8 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
     console.print(_numbers(plan))
     for name, variables in _environment(prepared).items():
         console.print(f"{name} is given these environment variables: {', '.join(variables)}")
-    for split, count in prepared.shared_prompts().items():
-        console.print(f"Warning: {count} {split} prompts are trained on too.", highlight=False)
-    if note:
-        console.print(note, highlight=False)
+    for remark in remarks:
+        console.print(f"Note: {remark}.", highlight=False, markup=False)
     console.print("Nothing was trained: this was a dry run.", highlight=False)
 
 
@@ -98,25 +96,24 @@ def _environment(prepared: Prepared) -> dict[str, list[str]]:
     }
 
 
-def _prompt_lengths(prepared: Prepared) -> tuple[Callable[[Prompt], int] | None, str]:
-    """Return how to measure a prompt, or why that can't be done without fetching anything."""
+def _prompt_lengths(prepared: Prepared) -> tuple[Callable[[Prompt], int] | None, list[str]]:
+    """Return how to measure a prompt, where nothing has to be fetched for it, and remarks."""
     from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 
     if find_spec("transformers") is None:
-        return None, "Prompt lengths were not checked: transformers is not installed."
+        return None, ["prompts were not checked against the model: transformers is not installed"]
     model = prepared.resolved.stack.model
     folder = at_hand(model, prepared.base)
     if folder is None:
         if model != BUILT_IN:
             resolve_model(model, base=prepared.base)  # refuses a path at which nothing stands
-        return None, "Prompt lengths were not checked: the model is not on this machine yet."
+        return None, ["prompts were not checked against the model: it is not on this machine yet"]
     from transformers import AutoConfig, AutoTokenizer
 
     from rlvr_core.rollout.tokens import PromptTokenizer
-    from rlvr_core.train.lengths import check_lengths
+    from rlvr_core.train.prompt_check import check_prompts
 
     stack = prepared.resolved.stack
     tokenizer = PromptTokenizer(AutoTokenizer.from_pretrained(folder), stack.rollout.prompt_format)
-    longest = getattr(AutoConfig.from_pretrained(folder), "max_position_embeddings", None)
-    check_lengths(prepared, tokenizer, longest)
-    return lambda prompt: len(tokenizer.encode(prompt)), ""
+    remarks = check_prompts(prepared, tokenizer, AutoConfig.from_pretrained(folder))
+    return lambda prompt: len(tokenizer.encode(prompt)), remarks

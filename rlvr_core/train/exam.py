@@ -17,11 +17,11 @@ from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
-from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import exam_of
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator
 from rlvr_core.train.progress import Reporter
+from rlvr_core.train.prompt_check import check_prompts
 
 
 def examine(
@@ -50,9 +50,8 @@ def examine(
     folder = initial if given is None else _model_folder(given)
     reporter.phase("loading the model")
     loaded = load_model(folder)
-    check_lengths(
-        prepared, PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format), loaded.longest()
-    )
+    tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
+    check_prompts(prepared, tokenizer, loaded.model.config)
     progress = None
     if isinstance(folder, Path) and (folder / checkpoint.STATE).is_file():
         progress = checkpoint.load_progress(folder)

@@ -32,14 +32,22 @@ class Prepared:
         """The splits that are for measuring."""
         return [split for split in self.splits if split != "train"]
 
-    def shared_prompts(self) -> dict[str, int]:
-        """Return, for each split that is measured, how many of its prompts are trained on too."""
-        trained = {row.prompt for row in self.splits.get("train", [])}
-        shared = {
-            split: sum(row.prompt in trained for row in self.splits[split])
-            for split in self.measured
-        }
-        return {split: count for split, count in shared.items() if count}
+    def remarks(self) -> list[str]:
+        """Return what is odd about the rows, one sentence each; a run says it at its beginning."""
+        train = self.splits.get("train", [])
+        trained = {row.prompt for row in train}
+        found = []
+        for split in self.measured:
+            rows = self.splits[split]
+            count = sum(row.prompt in trained for row in rows)
+            if count:
+                found.append(f"{count} of {len(rows)} {split} prompts are trained on too")
+        wanted = self.resolved.stack.rollout.prompts_per_step
+        if 0 < len(train) < wanted:
+            found.append(
+                f"train has {len(train)} prompts and a step takes {wanted}: they repeat within it"
+            )
+        return found
 
     @property
     def base(self) -> Path:

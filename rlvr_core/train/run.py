@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,16 +22,16 @@ from rlvr_core.data.read import source_path
 from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
-from rlvr_core.rollout.tokens import PromptTokenizer
+from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
-from rlvr_core.train.lengths import check_lengths
 from rlvr_core.train.loop import Run
 from rlvr_core.train.manifest import code_revision, hardware_facts
 from rlvr_core.train.place import Place
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator, meet, open_watch
 from rlvr_core.train.progress import Reporter, Silent, Unbreakable
+from rlvr_core.train.prompt_check import check_prompts
 from rlvr_core.train.resume import (
     NOTHING_LEFT,
     Resumption,
@@ -121,7 +121,9 @@ def _train(
     say("loading the model")
     loaded = load_model(begins_at or source)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
-    check_lengths(prepared, tokenizer, loaded.longest())
+    remarks = [*prepared.remarks(), *check_prompts(prepared, tokenizer, loaded.model.config)]
+    if not stop_ids(loaded.model, loaded.tokenizer):
+        remarks.append("the model names no token that ends a completion: all reach their limit")
     if accelerator.is_main_process and not resumption:
         RunFolder.create(out, manifest, stack_yaml)
     meet(accelerator, place)
@@ -145,7 +147,7 @@ def _train(
         watch.log = run.log_event
         if resumption:
             _take_up(run, resumption, manifest, stack_yaml)
-        return _run_to_its_end(run, prepared.shared_prompts())
+        return _run_to_its_end(run, remarks)
 
 
 def _take_up(
@@ -200,15 +202,14 @@ def make_manifest(prepared: Prepared, name: str, processes: int) -> dict[str, Js
     }
 
 
-def _run_to_its_end(run: Run, shared_prompts: Mapping[str, int]) -> Outcome:
+def _run_to_its_end(run: Run, remarks: Sequence[str]) -> Outcome:
     """Run the remaining steps and write down how the run ended; `Watch` does when it fails."""
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
     if run.step == 0:
         run.say("auditing the prompts")
         audit(run)
-        for split, count in shared_prompts.items():
-            reason = f"{count} of {len(run.splits[split])} {split} prompts are trained on too"
+        for reason in remarks:
             run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})
     ending = run.train()
     status, why = ("stopped", ending.reason) if ending else ("finished", None)

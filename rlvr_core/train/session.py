@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from rlvr_core.api.errors import PluginError
 from rlvr_core.api.rollouts import Group, Prompt, Rollout, Row
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.rl.keyed_random import keyed_generator
 from rlvr_core.rollout.sampling import Draw, SamplingSettings, sample_rollouts
+from rlvr_core.train.prompt_check import prompt_limit
 from rlvr_core.train.replay import ReplayingEngine
 from rlvr_core.train.runtime import Runtime
 
@@ -72,12 +74,14 @@ class StepSession:
         draws = []
         for index, (row, count) in enumerate(zip(rows, counts, strict=True)):
             prompt = self.runtime.dispatcher.wrap_prompt(row.prompt, row, self)
+            context = contexts[index] if contexts else prompt
+            self._require_room(row, {prompt, context})
             for _ in range(count):
                 draws.append(
                     Draw(
                         row=row,
                         sample_index=self.samples_taken[row.id],
-                        sampled_under=contexts[index] if contexts else prompt,
+                        sampled_under=context,
                         trained_under=prompt,
                     )
                 )
@@ -98,6 +102,26 @@ class StepSession:
             )
         )
         return [[next(rollouts) for _ in range(count)] for count in counts]
+
+    def _require_room(self, row: Row, prompts: Set[Prompt]) -> None:
+        """Refuse what plugins made of a prompt when a completion has no room after it.
+
+        The row's own prompt was looked at before step 0.
+
+        Raises:
+            PluginError: RLVR-P106.
+        """
+        model = self.runtime.policy.model
+        limit, reason = prompt_limit(self.runtime.stack.rollout, model.config)
+        for prompt in prompts - {row.prompt}:
+            length = len(self.runtime.tokenizer.encode(prompt))
+            if length > limit:
+                raise PluginError(
+                    "RLVR-P106",
+                    f"a plugin made a prompt of row {row.id!r} that takes {length} tokens; it may "
+                    f"take {limit} ({reason})",
+                    fix="let the plugin add less, or lower rollout.max_completion_tokens",
+                )
 
     def verdicts(self, rollouts: Sequence[Rollout], verifier: str | None = None) -> list[Verdict]:
         """Return one verdict a rollout; see `Session.verdicts`. A row's own is asked for once."""
