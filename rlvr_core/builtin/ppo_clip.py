@@ -65,12 +65,10 @@ class PpoClip(Plugin):
     def rlvr_policy_loss(self, tokens: TokenBatch) -> PolicyLoss:
         """Return [T] losses and the metrics clip_low, clip_high and kl."""
         # Here and not above, so that a stack can be checked where torch is not installed.
-        import torch
-
-        from rlvr_core.rl.losses import kl_estimate, ppo_objective
+        from rlvr_core.rl.losses import kl_estimate, ppo_objective, probability_ratio
 
         config = self.config
-        ratio_T = torch.exp(tokens.logp_T - tokens.old_logp_T)
+        ratio_T = probability_ratio(tokens.logp_T, tokens.old_logp_T)
         loss_T = -ppo_objective(
             ratio_T,
             tokens.advantage_T,

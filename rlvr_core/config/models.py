@@ -105,8 +105,8 @@ class TrainSection(Section):
     """Steps over which the learning rate rises linearly from 0; a shorter run ends on the way."""
     weight_decay: float = Field(default=0.0, ge=0, lt=1)
     """Of AdamW."""
-    max_grad_norm: float = Field(default=1.0, gt=0)
-    """Gradients with a larger norm are scaled down to it."""
+    max_grad_norm: float | None = Field(default=1.0, gt=0)
+    """Gradients with a larger norm are scaled down to it; null: they are not."""
     mini_batches: Positive = 1
     """Optimiser updates that one pass over a batch of rollouts is split into."""
     passes: Positive = 1

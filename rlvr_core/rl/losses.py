@@ -12,6 +12,18 @@ from torch import Tensor
 
 KlEstimator = Literal["k1", "k2", "k3"]
 
+MAX_LOG_RATIO = 20.0
+"""Log-ratios are held to this on both sides before they are exponentiated: exp(20) is far beyond
+any clipping, and exp(89) is more than float32 holds."""
+
+
+def probability_ratio(logp_T: Tensor, old_logp_T: Tensor) -> Tensor:
+    """Return ``exp(logp - old_logp)``, finite for any two log-probabilities.
+
+    Beyond exp(+-`MAX_LOG_RATIO`) it is constant and has no gradient.
+    """
+    return torch.exp((logp_T - old_logp_T).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO))
+
 
 def ppo_objective(
     ratio_T: Tensor,
@@ -40,11 +52,12 @@ def kl_estimate(logp_T: Tensor, reference_logp_T: Tensor, estimator: KlEstimator
     ``k1 = -l``, ``k2 = l^2 / 2``, ``k3 = exp(l) - l - 1`` (http://joschu.net/blog/kl-approx.html).
     k1 and k3 are unbiased for the value; as losses only k2 has the gradient of the reverse KL: the
     expected gradient of k1 is 0, that of k3 is the gradient of the forward KL. ``expm1`` keeps k3
-    exact for tiny l in float32.
+    exact for tiny l in float32; its l counts up to `MAX_LOG_RATIO`.
     """
     log_ratio_T = reference_logp_T - logp_T
     if estimator == "k1":
         return -log_ratio_T
     if estimator == "k2":
         return log_ratio_T.square() / 2
+    log_ratio_T = log_ratio_T.clamp(max=MAX_LOG_RATIO)
     return torch.expm1(log_ratio_T) - log_ratio_T

@@ -6,6 +6,7 @@ so how rollouts are split into micro-batches or dealt to processes changes nothi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,7 +93,9 @@ def update(
         factor_T = tokens.logp_T.new_tensor([token_factors[id(r)] for r in batch.rollouts])
         factor_T = factor_T[batch.rollout_T]
         loss = (policy_loss.loss_T * factor_T * (1.0 if weight_T is None else weight_T)).sum()
-        runtime.accelerator.backward(loss)
+        # Not `accelerator.backward`, which divides by the accumulation steps of a launcher:
+        # these losses carry their denominator already.
+        loss.backward()
         result.loss += loss.item()
         result.trained_tokens += len(batch.token_T)
         for name, metric_T in policy_loss.metrics.items():
@@ -231,10 +234,11 @@ def _reduce_result(runtime: Runtime, result: UpdateResult) -> None:
 
 def _step(runtime: Runtime, step: int, result: UpdateResult) -> None:
     """Clip and apply the gradient; leave it out, and count that, when it is not finite."""
+    limit = runtime.stack.train.max_grad_norm
     norm = torch.nn.utils.clip_grad_norm_(
-        runtime.trained_parameters, runtime.stack.train.max_grad_norm
+        runtime.trained_parameters, math.inf if limit is None else limit
     ).item()
-    if norm == norm and norm != float("inf"):
+    if math.isfinite(norm):
         for parameter_group in runtime.optimizer.param_groups:
             parameter_group["lr"] = runtime.learning_rate(step)
         runtime.optimizer.step()
