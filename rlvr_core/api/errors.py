@@ -44,11 +44,13 @@ CATALOGUE: dict[str, str] = {
     "RLVR-T107": "the rollout engine sampled from other weights than the policy's",
     "RLVR-T108": "a checkpoint was damaged after it was written",
     "RLVR-T109": "a process of the run failed or did not come",
+    "RLVR-T110": "the policy gives probabilities that are not finite",
     # E: the environment
     "RLVR-E101": "an optional part of rlvr is not installed",
     "RLVR-E102": "the model could not be loaded",
     "RLVR-E103": "the embedded model could not be fetched",
     "RLVR-E104": "the rollout engine failed",
+    "RLVR-E105": "memory ran out",
 }
 """Every error code and its one-line meaning. Codes are never reused."""
 

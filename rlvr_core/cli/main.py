@@ -13,7 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from rlvr_core import __version__
-from rlvr_core.api.errors import RlvrError, did_you_mean
+from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean
+from rlvr_core.plugins.failures import is_out_of_memory
 
 CORE_FAULT_EXIT_CODE = 4
 """Of an exception that is no `RlvrError`: the command ended early, and it is our fault."""
@@ -105,12 +106,28 @@ def main(arguments: list[str] | None = None) -> None:
         # Whoever read our output has had enough, as `| head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception:  # noqa: BLE001 - the outermost border: a fault of core becomes an exit code
+    except Exception as error:  # noqa: BLE001 - the outermost border: all become an exit code
+        if is_out_of_memory(error):
+            if wants_traceback:
+                traceback.print_exception(error)
+            fault = _memory_fault(error)
+            _print_error(fault, as_json="--json" in given)
+            sys.exit(fault.exit_code)
         traceback.print_exc()
         typer.echo(
             "\nThis is a fault of rlvr itself; please report it with the text above.", err=True
         )
         sys.exit(CORE_FAULT_EXIT_CODE)
+
+
+def _memory_fault(error: Exception) -> EnvironmentFault:
+    return EnvironmentFault(
+        "RLVR-E105",
+        "memory ran out",
+        cause=f"{type(error).__name__}: {error}",
+        fix="lower rollout.max_rows (sampling) or train.micro_batch_tokens (learning): they change "
+        "nothing that is learnt; or take a smaller model",
+    )
 
 
 def app() -> Any:

@@ -20,7 +20,7 @@ from rlvr_core.api.rollouts import Group, Prompt, Row
 from rlvr_core.api.session import Need, PolicyLoss, Session, TokenBatch
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins import border
-from rlvr_core.plugins.failures import exception_text
+from rlvr_core.plugins.failures import exception_text, is_out_of_memory
 from rlvr_core.plugins.manager import VERIFY, RoutedManager
 from rlvr_core.plugins.resolve import LoadedPlugin
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 T = TypeVar("T")
+
+_ENGINES = ("rlvr_core.rollout.", "rlvr_core.verification.", "rlvr_core.train.policy")
+"""Modules that work for the session; what they raise is no plugin's fault."""
 VerifyCallable = Callable[[str, VerifyBatch], Sequence[Verdict]]
 
 
@@ -379,16 +382,25 @@ class Dispatcher:
         outer, self._running = self._running, Call(loaded.name, hook, time.monotonic())
         try:
             return check(self._manager.caller(hook, target)(**arguments))
-        except (RlvrError, MemoryError):
+        except RlvrError:
             # Not the plugin's own: it called the session, and the session refused.
             raise
         except border.Unfit as exc:
             raise _fault(loaded, hook, f"returned something it may not return: {exc}") from exc
         except (Exception, SystemExit) as exc:
+            if is_out_of_memory(exc) or _passed_through_core(exc):
+                raise
             raised_in = self._by_plugin.get(id(self._manager.culprit(hook, exc)), loaded)
             raise _fault(raised_in, hook, exception_text(exc), raised=True) from exc
         finally:
             self._running = outer
+
+
+def _passed_through_core(exc: BaseException) -> bool:
+    """Tell whether core's own engines failed, which a plugin had called through the session."""
+    frames = traceback.walk_tb(exc.__traceback__)
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
+    return any(module.startswith(_ENGINES) for module in modules)
 
 
 def _fault(loaded: LoadedPlugin, hook: str, what: str, raised: bool = False) -> PluginError:

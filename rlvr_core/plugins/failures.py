@@ -19,6 +19,13 @@ def exception_text(exc: BaseException) -> str:
         return f"{type(exc).__name__}, whose message cannot be shown"
 
 
+def is_out_of_memory(exc: BaseException) -> bool:
+    """Tell whether an exception is Python's or torch's word for memory that ran out."""
+    if isinstance(exc, MemoryError) or type(exc).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(exc, RuntimeError) and "can't allocate memory" in str(exc)
+
+
 def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None) -> PluginError:
     """Return the error to raise for an exception that importing `ref` raised.
 

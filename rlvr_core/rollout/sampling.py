@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -50,13 +51,15 @@ def sample_rollouts(
         on_rollout: Told each rollout as soon as it is finished, so that verification can begin.
 
     Raises:
-        RunEndedError: RLVR-T107, the engine has other weights than the policy.
+        RunEndedError: RLVR-T107, the engine has other weights than the policy; RLVR-T110, its
+            probabilities are not finite.
     """
     finished: dict[int, Rollout] = {}
 
     def finish(index: int, sample: Sample) -> None:
         draw = draws[index]
         _require_version(sample, settings)
+        _require_probabilities(sample, draw.row)
         ended = sample.finish_reason is FinishReason.STOP
         finished[index] = Rollout(
             row=draw.row,
@@ -92,4 +95,15 @@ def _require_version(sample: Sample, settings: SamplingSettings) -> None:
             f"and the policy has version {settings.weights_version}",
             cause="the engine was not given the weights of the last update",
             fix="this is a fault of rlvr; report it, and continue with --resume",
+        )
+
+
+def _require_probabilities(sample: Sample, row: Row) -> None:
+    """What is drawn from NaN is noise that looks like a completion."""
+    if not all(map(math.isfinite, sample.logps)):
+        raise RunEndedError(
+            "RLVR-T110",
+            f"the model gives probabilities that are not finite, for the prompt of row {row.id!r}",
+            cause="its weights hold NaN or infinity, or its activations overflow",
+            fix="try train.precision: fp32; if that does not help, the weights are damaged",
         )
