@@ -9,8 +9,12 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlvr_core.api.verdicts import Json
+
+if TYPE_CHECKING:
+    from rlvr_core.train.runtime import Runtime
 
 _GIT_TIMEOUT_S = 10
 
@@ -28,6 +32,20 @@ def hardware_facts() -> dict[str, Json]:
         "memory_bytes": _memory_bytes(),
         "python": platform.python_version(),
         **_torch_facts(),
+    }
+
+
+def computation_facts(runtime: Runtime) -> dict[str, Json]:
+    """Return how the model is computed, which libraries choose by what they find."""
+    model = runtime.policy.model
+    is_bf16 = runtime.stack.train.precision == "bf16"
+    return {
+        "device": str(runtime.accelerator.device),
+        "attention": str(model.config._attn_implementation),
+        "weights": str(model.dtype).removeprefix("torch."),
+        "matrix_products": "bfloat16" if is_bf16 else "float32",
+        "prompts_computed_once": runtime.policy.layout.share_prompts,
+        "because": runtime.policy.layout.reason,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
 from rlvr_core.train.loop import Run
-from rlvr_core.train.manifest import code_revision, hardware_facts
+from rlvr_core.train.manifest import code_revision, computation_facts, hardware_facts
 from rlvr_core.train.place import Place
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator, meet, open_watch
@@ -145,9 +145,21 @@ def _train(
             reporter=reporter,
         )
         watch.log = run.log_event
+        _note_computation(run, say)
         if resumption:
             _take_up(run, resumption, manifest, stack_yaml)
         return _run_to_its_end(run, remarks)
+
+
+def _note_computation(run: Run, say: Callable[[str], None]) -> None:
+    """Say and write down how the model is computed."""
+    facts = computation_facts(run.runtime)
+    say(
+        f"computing on {facts['device']} with {facts['attention']} attention, weights in "
+        f"{facts['weights']}, products in {facts['matrix_products']}"
+    )
+    if run.runtime.accelerator.is_main_process:
+        run.folder.update_manifest(computation=facts)
 
 
 def _take_up(

@@ -236,6 +236,7 @@ class Watch:
                         "at": _now(),
                         "step": self._place.step,
                         "reason": f"{type(error).__name__}: {error.message}" if error else None,
+                        "cause": error.cause if error else None,
                         "rank": fault.rank,
                         "phase": fault.place,
                     },
