@@ -27,7 +27,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -44,6 +44,28 @@ from rlvr_core.train.session import StepSession
 from rlvr_core.train.step import collect, learn
 
 WARM_UP = 2
+
+
+class Clock:
+    """Wall-clock and CPU seconds since it was made; the latter hardly see what else is running."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = perf_counter(), process_time()
+
+    def read(self) -> tuple[float, float]:
+        return perf_counter() - self._wall, process_time() - self._cpu
+
+
+class Times:
+    """Seconds of each step of one side."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.cpu: list[float] = []
+
+    def add(self, *parts: tuple[float, float]) -> None:
+        self.wall.append(sum(wall for wall, _ in parts))
+        self.cpu.append(sum(cpu for _, cpu in parts))
 
 
 class Ledger:
@@ -97,10 +119,10 @@ class OurSide:
         self.ledger = Ledger(model)
         self.rows = {row.id: row for row in self.runtime.train_rows}
         self.steps = 0
-        self.collect_s: list[float] = []
-        self.learn_s: list[float] = []
+        self.collect_times = Times()
+        self.learn_times = Times()
 
-    def step(self, batch: Batch) -> float:
+    def step(self, batch: Batch, times: Times) -> None:
         self.steps += 1
         size = self.case.group_size
         ids = batch.questions[::size]
@@ -108,9 +130,9 @@ class OurSide:
         session = StepSession(
             runtime=self.runtime, step=self.steps, weights_version=self.steps - 1, prompts_drawn=0
         )
-        started = perf_counter()
+        clock = Clock()
         collected = collect(self.runtime, session)
-        collected_at = perf_counter()
+        collecting = clock.read()
         order = {row_id: number for number, row_id in enumerate(ids)}
         groups = sorted(collected.groups, key=lambda group: order[group.row.id])
         for number, group in enumerate(groups):
@@ -121,12 +143,12 @@ class OurSide:
                     zip(batch.completions[of_group], batch.rewards[of_group], strict=True)
                 )
             ]
-        learning_from = perf_counter()
+        clock = Clock()
         learn(self.runtime, session, groups)
-        ended = perf_counter()
-        self.collect_s.append(collected_at - started)
-        self.learn_s.append(ended - learning_from)
-        return self.collect_s[-1] + self.learn_s[-1]
+        learning = clock.read()
+        self.collect_times.add(collecting)
+        self.learn_times.add(learning)
+        times.add(collecting, learning)
 
 
 def _rollout(row, index: int, token_ids: list[int], reward: float) -> Rollout:
@@ -158,9 +180,9 @@ class PlainSide:
             "cpu", torch.bfloat16, enabled=case.precision == "bf16"
         )
 
-    def step(self, batch: Batch) -> float:
+    def step(self, batch: Batch, times: Times) -> None:
         case, size = self.case, self.case.group_size
-        started = perf_counter()
+        clock = Clock()
         prompts = [self.prompts[row_id] for row_id in batch.questions]
         width = max(map(len, prompts))
         pad = self.tokenizer.pad_token_id
@@ -201,7 +223,7 @@ class PlainSide:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad()
-        return perf_counter() - started
+        times.add(clock.read())
 
 
 def _prompt_ids(tokenizer, prompt) -> list[int]:
@@ -218,22 +240,18 @@ class Paired(TrainerCallback):
     def __init__(self, trainer_rewards: list[float]) -> None:
         self.rewards = trainer_rewards
         self.batches: list[Batch] = []
-        self.times: dict[str, list[float]] = {"TRL": [], "ours": [], "plain": []}
+        self.times = {"TRL": Times(), "ours": Times(), "plain": Times()}
         self.sides: dict[str, object] = {}
 
     def on_step_begin(self, args, state, control, **_) -> None:
-        self.began = perf_counter()
+        self.clock = Clock()
 
     def on_step_end(self, args, state, control, **_) -> None:
-        self.times["TRL"].append(perf_counter() - self.began)
-        names = sorted(self.sides, reverse=state.global_step % 2 == 0)
-        for name in names:
-            self.times[name].append(self.sides[name].step(self.batches[-1]))
-        print(
-            f"step {state.global_step}: "
-            + ", ".join(f"{name} {self.times[name][-1]:.3f} s" for name in self.times),
-            flush=True,
-        )
+        self.times["TRL"].add(self.clock.read())
+        for name in sorted(self.sides, reverse=state.global_step % 2 == 0):
+            self.sides[name].step(self.batches[-1], self.times[name])
+        latest = ", ".join(f"{name} {times.wall[-1]:.3f} s" for name, times in self.times.items())
+        print(f"step {state.global_step}: {latest}", flush=True)
 
 
 def make_trainer(case: Case, folder: Path, tokenizer, steps: int):
@@ -296,44 +314,53 @@ def make_trainer(case: Case, folder: Path, tokenizer, steps: int):
     return trainer, pair
 
 
-def largest_difference(first, second) -> float:
+def movement(first, second) -> torch.Tensor:
+    """Return the difference of two models' weights, flat."""
     pairs = zip(first.parameters(), second.parameters(), strict=True)
-    return max((a.detach() - b.detach()).abs().max().item() for a, b in pairs)
+    return torch.cat([(a.detach() - b.detach()).flatten() for a, b in pairs])
 
 
-def ratios(times: dict[str, list[float]], name: str) -> list[float]:
+def ratios(trl: list[float], other: list[float]) -> list[float]:
     """Return TRL's times over those of another side; each of ours stands between two of TRL's."""
-    trl, other = times["TRL"][WARM_UP:], times[name][WARM_UP:]
+    trl, other = trl[WARM_UP:], other[WARM_UP:]
     return [(trl[n] + trl[n + 1]) / 2 / other[n] for n in range(len(trl) - 1)]
 
 
 def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> None:
+    """Print times, ratios, the ledgers, and how far the weights moved and differ."""
     print(f"\n{case.name}, {work}: {torch.get_num_threads()} threads, {case.precision}")
     for name, times in pair.times.items():
-        times = times[WARM_UP:]
-        print(f"  {name:6} median {statistics.median(times):8.3f} s, least {min(times):8.3f} s")
+        wall, cpu = times.wall[WARM_UP:], times.cpu[WARM_UP:]
+        print(
+            f"  {name:5} median {statistics.median(wall):8.3f} s, least {min(wall):8.3f} s; "
+            f"CPU median {statistics.median(cpu):8.3f} s"
+        )
     ours = pair.sides["ours"]
-    collect_s = statistics.median(ours.collect_s[WARM_UP:])
-    print(
-        f"  ours   sampling and verifying {collect_s:.3f} s, "
-        f"learning {statistics.median(ours.learn_s[WARM_UP:]):.3f} s"
-    )
+    parts = [statistics.median(t.wall[WARM_UP:]) for t in (ours.collect_times, ours.learn_times)]
+    print(f"  ours  sampling and verifying {parts[0]:.3f} s, learning {parts[1]:.3f} s")
     for name in ("ours", "plain"):
-        low, middle, high = statistics.quantiles(ratios(pair.times, name), n=4)
-        print(f"  TRL / {name}: median {middle:.2f}, quartiles {low:.2f} to {high:.2f}")
+        for clock in ("wall", "cpu"):
+            found = ratios(getattr(pair.times["TRL"], clock), getattr(pair.times[name], clock))
+            low, middle, high = statistics.quantiles(found, n=4)
+            print(
+                f"  TRL / {name:5} ({clock:4}) median {middle:.2f}, "
+                f"quartiles {low:.2f} to {high:.2f}"
+            )
     for name, ledger in (("TRL", trl_ledger), ("ours", ours.ledger)):
         print(f"  {name:5} positions {ledger.positions()}")
-        for (gradient, rows, width), count in sorted(ledger.calls.items()):
-            if count >= len(pair.times["TRL"]) or work == "same":
+        if work == "same":
+            for (gradient, rows, width), count in sorted(ledger.calls.items()):
                 kind = "gradient   " if gradient else "no gradient"
                 print(f"        {kind} {rows:4} x {width:4}: {count}")
     fresh = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32)
-    print(
-        f"  weights moved by up to {largest_difference(fresh, trainer.model):.2e}; "
-        f"TRL and ours differ by up to "
-        f"{largest_difference(trainer.model, ours.runtime.policy.model):.2e}, "
-        f"TRL and plain by {largest_difference(trainer.model, pair.sides['plain'].model):.2e}"
-    )
+    moved = movement(trainer.model, fresh)
+    print(f"  TRL moved weights by up to {moved.abs().max():.2e}")
+    for name, other in (("ours", ours.runtime.policy.model), ("plain", pair.sides["plain"].model)):
+        apart = movement(trainer.model, other)
+        print(
+            f"  TRL and {name} differ by up to {apart.abs().max():.2e}, "
+            f"{apart.norm() / moved.norm():.2%} of the movement (L2)"
+        )
 
 
 @contextmanager

@@ -57,16 +57,13 @@ def draw_tokens(logits_RV: Tensor, uniform_R: Tensor) -> Drawn:
 
     normaliser_R = largest_R1[:, 0] + total_R1[:, 0].log()
     logp_R = logits_RV.gather(-1, token_R1)[:, 0] - normaliser_R
-    # sum(p * logit), without the product of a weight that is 0 and a logit of -inf.
-    finite_RV = logits_RV if bool(torch.isfinite(logits_RV.amin())) else _finite(logits_RV)
-    mean_R = torch.linalg.vecdot(weight_RV, finite_RV) / total_R1[:, 0]
+    mean_R = torch.linalg.vecdot(weight_RV, logits_RV) / total_R1[:, 0]
+    if mean_R.isnan().any():  # a weight of 0 times a logit of -inf, which is rare
+        finite_RV = logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
+        mean_R = torch.linalg.vecdot(weight_RV, finite_RV) / total_R1[:, 0]
     return Drawn(token_R1[:, 0], logp_R, normaliser_R - mean_R)
 
 
 def _below(number_R1: Tensor, bound_R1: Tensor) -> Tensor:
     """Return the number, or the largest one less than the bound where rounding reached it."""
-    return torch.minimum(number_R1, torch.nextafter(bound_R1, torch.zeros_like(bound_R1)))
-
-
-def _finite(logits_RV: Tensor) -> Tensor:
-    return logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
+    return torch.minimum(number_R1, torch.nextafter(bound_R1, bound_R1.new_zeros(())))

@@ -85,7 +85,7 @@ class TransformersEngine:
             raise ValueError("this engine samples from the model it was made with, and no other")
         self._weights_version = version
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def sample(
         self,
         requests: Sequence[SampleRequest],
