@@ -67,20 +67,18 @@ class DeadGroups(Plugin):
 
     def _of_dead_steps(self, event: StepEvent) -> list[Action]:
         dead, config = self._dead_steps, self.config
-        is_all = dead == event.step == event.run.total_steps
+        # Of a run that is too short for the first warning.
+        is_all = dead == event.step == event.run.total_steps < config.warn_after
         if dead not in (config.warn_after, config.stop_after) and not is_all:
             return []
         rewards = {r.reward for group in event.groups for r in group.rollouts if r.is_valid}
+        why = "in each group all rewards were equal" if rewards else "every rollout was masked"
+        masked, rollouts = event.metrics["masked"], event.metrics["rollouts"]
         end = "; the run ends with the weights that it began with" if is_all else ""
         reason = (
-            f"{dead} steps in a row had no group to learn from: "
-            + (
-                "within each group all rewards were equal"
-                if rewards
-                else "every rollout was masked"
-            )
-            + f" (last step: reward {event.metrics.get('reward_mean')}, "
-            f"{event.metrics['masked']:.0f} of {event.metrics['rollouts']:.0f} rollouts masked){end}"
+            f"{dead} steps in a row had no group to learn from: {why} (last step: reward "
+            f"{event.metrics.get('reward_mean')}, {masked:.0f} of {rollouts:.0f} rollouts "
+            f"masked){end}"
         )
         stops = dead >= config.stop_after
         return [Action(kind=ActionKind.STOP if stops else ActionKind.WARN, reason=reason)]
