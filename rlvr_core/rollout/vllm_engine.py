@@ -98,6 +98,8 @@ class VllmEngine:
                     # vLLM does not start when this share of the device is not free. Its cache has a
                     # size of its own, and training has taken its part of the device.
                     gpu_memory_utilization=0.01,
+                    # On a CPU vLLM cannot sample with a seed where it computes a prompt in parts.
+                    enable_chunked_prefill=model.device.type != "cpu",
                     # A weight must not change below a token that is under way.
                     async_scheduling=False,
                     disable_log_stats=True,
