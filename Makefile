@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 READY := .venv/.ready
 
-.PHONY: setup check test demo docs clean
+.PHONY: setup check test demo docs clean bench-trl
 
 setup: $(READY)
 
@@ -25,5 +25,18 @@ demo: setup
 docs: setup
 	.venv/bin/python docs/generate.py
 
+# The race against TRL, in an environment of its own. About an hour on two cores.
+bench-trl: .venv-trl/.ready
+	.venv-trl/bin/python benchmarks/step_vs_trl.py S same --steps 40 --threads 1
+	.venv-trl/bin/python benchmarks/step_vs_trl.py M same --steps 30 --threads 1
+	.venv-trl/bin/python benchmarks/step_vs_trl.py demo same --steps 8
+	.venv-trl/bin/python benchmarks/step_vs_trl.py demo less --steps 8
+	.venv-trl/bin/python benchmarks/memory.py demo
+
+.venv-trl/.ready: pyproject.toml requirements/trl.txt requirements/constraints-cpu.txt
+	test -x .venv-trl/bin/python || $(PYTHON) -m venv .venv-trl
+	.venv-trl/bin/python -m pip install -r requirements/trl.txt -c requirements/constraints-cpu.txt
+	touch $@
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,13 +16,19 @@ from pathlib import Path
 import torch
 from accelerate import Accelerator
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils import logging as transformers_logging
 
+from rlvr_core.api import Group
 from rlvr_core.data.arithmetic import SIZES, make_arithmetic
 from rlvr_core.models.source import resolve_model
 from rlvr_core.testing.tiny_model import make_tiny_model
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.prepare import prepare
 from rlvr_core.train.runtime import Runtime
+from rlvr_core.train.session import StepSession
+from rlvr_core.train.step import collect
+
+transformers_logging.disable_progress_bar()
 
 DEMO_GROUP = 8
 DEMO_PROMPTS = 8
@@ -156,6 +162,22 @@ def our_runtime(case: Case, folder: Path, *, layout: str) -> Iterator[Runtime]:
         if not case.stops:
             runtime.engine._stop_ids = frozenset()
         yield runtime
+
+
+def collect_alive(runtime: Runtime, number: int) -> tuple[StepSession, list[Group]]:
+    """Sample and verify the groups of a step; rewards 0, 1, 0, 1, … then keep all of them alive."""
+    session = StepSession(
+        runtime=runtime,
+        step=number,
+        weights_version=number - 1,
+        prompts_drawn=(number - 1) * runtime.stack.rollout.prompts_per_step,
+    )
+    runtime.engine.push(runtime.policy.model, number - 1)
+    groups = collect(runtime, session).groups
+    for group in groups:
+        for index, rollout in enumerate(group.rollouts):
+            rollout.reward = float(index % 2)
+    return session, groups
 
 
 def rows_width(case: Case) -> int:

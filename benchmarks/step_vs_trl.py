@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import perf_counter, process_time
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -35,6 +34,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import torch
 from cases import Case, make_case, our_runtime, rows_width
 from datasets import Dataset
+from measuring import Clock, Times
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
@@ -44,28 +44,6 @@ from rlvr_core.train.session import StepSession
 from rlvr_core.train.step import collect, learn
 
 WARM_UP = 2
-
-
-class Clock:
-    """Wall-clock and CPU seconds since it was made; the latter hardly see what else is running."""
-
-    def __init__(self) -> None:
-        self._wall, self._cpu = perf_counter(), process_time()
-
-    def read(self) -> tuple[float, float]:
-        return perf_counter() - self._wall, process_time() - self._cpu
-
-
-class Times:
-    """Seconds of each step of one side."""
-
-    def __init__(self) -> None:
-        self.wall: list[float] = []
-        self.cpu: list[float] = []
-
-    def add(self, *parts: tuple[float, float]) -> None:
-        self.wall.append(sum(wall for wall, _ in parts))
-        self.cpu.append(sum(cpu for _, cpu in parts))
 
 
 class Ledger:
