@@ -24,9 +24,12 @@ ALLOWED = {
     "train": {
         "api", "config", "plugins", "rl", "models", "verification", "data", "rollout", "evaluate",
     },
+    "selfcheck": {
+        "api", "config", "plugins", "rl", "testing", "verification", "evaluate", "train",
+    },
     "cli": {
         "api", "config", "plugins", "models", "verification", "data", "rollout", "evaluate",
-        "report", "train",
+        "report", "train", "selfcheck",
     },
     "recipes": set(),
 }  # fmt: skip
