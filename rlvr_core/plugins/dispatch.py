@@ -335,6 +335,9 @@ class Dispatcher:
     def _answering(self, hook: str) -> list[LoadedPlugin]:
         return [self._by_plugin[id(plugin)] for plugin in self._manager.answering(hook)]
 
+    def _wrapping(self, hook: str) -> list[LoadedPlugin]:
+        return [self._by_plugin[id(plugin)] for plugin in self._manager.wrapping(hook)]
+
     def _reward_chain(
         self,
         hook: str,
@@ -386,7 +389,9 @@ class Dispatcher:
             # Not the plugin's own: it called the session, and the session refused.
             raise
         except border.Unfit as exc:
-            raise _fault(loaded, hook, f"returned something it may not return: {exc}") from exc
+            # What workers return is checked there, so it was a wrapper that changed it.
+            at_fault = next(iter(self._wrapping(hook)), loaded) if hook == VERIFY else loaded
+            raise _fault(at_fault, hook, f"returned something it may not return: {exc}") from exc
         except (Exception, SystemExit) as exc:
             if is_out_of_memory(exc) or _passed_through_core(exc):
                 raise

@@ -81,6 +81,11 @@ class RoutedManager(pluggy.PluginManager):
         found = getattr(self.hook, hook).get_hookimpls()
         return [one.plugin for one in reversed(found) if not one.wrapper]
 
+    def wrapping(self, hook: str) -> list[object]:
+        """Return the plugins that wrap `hook`, the outermost first."""
+        found = getattr(self.hook, hook).get_hookimpls()
+        return [one.plugin for one in reversed(found) if one.wrapper]
+
     def culprit(self, hook: str, exc: BaseException) -> object | None:
         """Return the plugin whose implementation of `hook` raised `exc`, the innermost one."""
         by_code = {

@@ -32,6 +32,9 @@ def draw_tokens(logits_RV: Tensor, uniform_R: Tensor) -> Drawn:
     Args:
         logits_RV: float32, divided by the temperature already. A token of -inf is never drawn.
         uniform_R: float32 in [0, 1): the least token whose cumulative probability exceeds it.
+
+    Raises:
+        FloatingPointError: A row holds NaN, or infinity.
     """
     rows, size = logits_RV.shape
     blocks = -(-size // BLOCK)
@@ -44,6 +47,8 @@ def draw_tokens(logits_RV: Tensor, uniform_R: Tensor) -> Drawn:
     block_RN = weight_RN.view(rows, blocks, BLOCK).sum(-1)
     upto_RN = block_RN.cumsum(-1)
     total_R1 = upto_RN[:, -1:]
+    if not total_R1.isfinite().all():
+        raise FloatingPointError("logits that are not finite")
     target_R1 = _below(uniform_R[:, None] * total_R1, total_R1)
     block_R1 = torch.searchsorted(upto_RN, target_R1, right=True)
     before_R1 = upto_RN.gather(-1, block_R1) - block_RN.gather(-1, block_R1)

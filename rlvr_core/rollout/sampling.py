@@ -59,7 +59,8 @@ def sample_rollouts(
     def finish(index: int, sample: Sample) -> None:
         draw = draws[index]
         _require_version(sample, settings)
-        _require_probabilities(sample, draw.row)
+        if not all(map(math.isfinite, sample.logps)):
+            raise FloatingPointError("log-probabilities that are not finite")
         ended = sample.finish_reason is FinishReason.STOP
         finished[index] = Rollout(
             row=draw.row,
@@ -83,7 +84,16 @@ def sample_rollouts(
         )
         for draw in draws
     ]
-    engine.sample(requests, finish)
+    try:
+        engine.sample(requests, finish)
+    except FloatingPointError as exc:
+        # What is drawn from NaN is noise that looks like a completion.
+        raise RunEndedError(
+            "RLVR-T110",
+            f"the model gives {exc}",
+            cause="its weights hold NaN or infinity, or its activations overflow",
+            fix="try train.precision: fp32; if that does not help, the weights are damaged",
+        ) from exc
     return [finished[index] for index in range(len(draws))]
 
 
@@ -95,15 +105,4 @@ def _require_version(sample: Sample, settings: SamplingSettings) -> None:
             f"and the policy has version {settings.weights_version}",
             cause="the engine was not given the weights of the last update",
             fix="this is a fault of rlvr; report it, and continue with --resume",
-        )
-
-
-def _require_probabilities(sample: Sample, row: Row) -> None:
-    """What is drawn from NaN is noise that looks like a completion."""
-    if not all(map(math.isfinite, sample.logps)):
-        raise RunEndedError(
-            "RLVR-T110",
-            f"the model gives probabilities that are not finite, for the prompt of row {row.id!r}",
-            cause="its weights hold NaN or infinity, or its activations overflow",
-            fix="try train.precision: fp32; if that does not help, the weights are damaged",
         )

@@ -6,13 +6,20 @@ from datetime import timedelta
 from pathlib import Path
 
 from accelerate import Accelerator
-from accelerate.utils import InitProcessGroupKwargs
+from accelerate.utils import InitProcessGroupKwargs, parse_flag_from_env
 
-from rlvr_core.api.errors import RunEndedError
+from rlvr_core.api.errors import RunEndedError, StackError, listed
 from rlvr_core.config.models import Stack
 from rlvr_core.train.noticeboard import Noticeboard
 from rlvr_core.train.place import Place
 from rlvr_core.train.watch import Watch
+
+SHARDING = {
+    "ACCELERATE_USE_FSDP": "FSDP",
+    "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",
+    "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
+}
+"""What Accelerate's launcher sets -> what it stands for."""
 
 
 def make_accelerator(stack: Stack) -> Accelerator:
@@ -20,7 +27,16 @@ def make_accelerator(stack: Stack) -> Accelerator:
 
     Raises:
         RunEndedError: RLVR-T109, they have not.
+        StackError: RLVR-S106, the launcher asks for something that would go unheeded.
     """
+    unheeded = [name for key, name in SHARDING.items() if parse_flag_from_env(key)]
+    if unheeded:
+        raise StackError(
+            "RLVR-S106",
+            f"the launcher was told to use {listed(unheeded)}, which rlvr does not",
+            cause="each process holds the whole model and a part of the prompts",
+            fix="launch without it, for example with: torchrun --nproc_per_node=2 …",
+        )
     # Backends count a stopped terminal or a sleeping machine as waiting, and NCCL ends a process
     # without a word. `Watch` does neither and comes first; this is for when it cannot.
     timeout = timedelta(seconds=2 * stack.train.process_timeout_s + 60)

@@ -15,7 +15,6 @@ import stacks  # noqa: E402
 
 from rlvr_core.train.prepare import prepare  # noqa: E402
 from rlvr_core.train.run import train  # noqa: E402
-from rlvr_core.train.step import learn  # noqa: E402
 
 torch.set_num_threads(1)  # more only get in each other's way on a model this small
 
@@ -178,20 +177,7 @@ def row():
 @pytest.fixture
 def gradients_after():
     """Return a function that gives the gradient of one update, by a plain step of size 1."""
-
-    def measure(runtime, session, groups):
-        model = runtime.policy.model
-        before = copy.deepcopy(model.state_dict())
-        runtime.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-        runtime.controls.learning_rate = 1.0
-        train = runtime.stack.train.model_copy(update={"max_grad_norm": 1e9})
-        runtime.stack = runtime.stack.model_copy(update={"train": train})
-        learn(runtime, session, groups)
-        moved = {name: before[name] - value for name, value in model.state_dict().items()}
-        model.load_state_dict(before)
-        return moved
-
-    return measure
+    return lambda runtime, session, groups: stacks.gradients_after(runtime, session, groups)[0]
 
 
 @pytest.fixture

@@ -7,26 +7,12 @@ import numpy as np
 import pytest
 import torch
 from oracle import advantages, aggregate, kl, ppo_objective
+from stacks import gradients_after, with_settings
 
 from rlvr_core.api import Aggregation, Need, PolicyLoss, Segment
 from rlvr_core.train.step import learn, trainable
 
 REWARDS = [[1.0, 0.0, 0.0, 0.5], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [1.0, 0.25, 0.0, 0.0]]
-
-
-def gradients_after(runtime, session, groups):
-    """Return the gradient of one update, by way of a plain gradient step of size 1."""
-    model = runtime.policy.model
-    before = copy.deepcopy(model.state_dict())
-    runtime.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    runtime.controls.learning_rate = 1.0
-    runtime.stack = runtime.stack.model_copy(
-        update={"train": runtime.stack.train.model_copy(update={"max_grad_norm": 1e9})}
-    )
-    result = learn(runtime, session, groups)
-    moved = {name: before[name] - value for name, value in model.state_dict().items()}
-    model.load_state_dict(before)
-    return moved, result
 
 
 def assert_same(first, second, tolerance=1e-6):
@@ -111,8 +97,7 @@ def test_update_with_a_reference_equals_the_float64_oracle(runtimes, session_of,
 
 
 def with_budget(runtime, token_budget):
-    train = runtime.stack.train.model_copy(update={"micro_batch_tokens": token_budget})
-    runtime.stack = runtime.stack.model_copy(update={"train": train})
+    with_settings(runtime, "train", micro_batch_tokens=token_budget)
 
 
 @pytest.mark.parametrize("layout", ["shared", "rows"])
