@@ -55,6 +55,7 @@ STEP_METRICS = frozenset(
         "train_s",
         "step_s",
         "weights_version",
+        "weights_fingerprint",
         "rounds",
     }
 )

@@ -36,6 +36,7 @@ wrap = fixture_hooks:Wrap
 
 [rlvr.advantages]
 own-loss = fixture_hooks:OwnLoss
+whole-batch = fixture_hooks:WholeBatch
 
 [rlvr.monitors]
 loose = fixture_hooks:Loose

@@ -14,6 +14,7 @@ from rlvr_core.api import (
     ActionKind,
     EvalEvent,
     Group,
+    Need,
     Plugin,
     PolicyLoss,
     RunInfo,
@@ -110,10 +111,6 @@ class Watcher(Plugin):
     def _break(self) -> None:
         if self.config.how == "exit":
             raise SystemExit(3)
-        if self.config.how == "unprintable":
-            raise UnprintableError
-        if self.config.how == "disk":
-            raise OSError(28, "No space left on device")
         raise KeyError("no such key")
 
     @hookimpl
@@ -189,3 +186,17 @@ class OwnLoss(Plugin):
         loss_T = -(ratio_T * advantage_T).minimum(clipped_T * advantage_T)
         metrics = {self.config.metric: loss_T.detach()} if self.config.metric else {}
         return PolicyLoss(loss_T=loss_T, metrics=metrics)
+
+
+class WholeBatch(Plugin):
+    """Weighs tokens by what it sees of the whole mini-batch."""
+
+    api_version = "1.0"
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Need.MINI_BATCH_STATS})
+
+    @hookimpl
+    def rlvr_weigh_tokens(self, tokens: TokenBatch) -> Any:
+        return (tokens.advantage_T.abs() >= tokens.advantage_T.abs().median()).float()
