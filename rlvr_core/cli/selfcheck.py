@@ -33,6 +33,7 @@ def selfcheck(
     """
     from rlvr_core.cli.console import make_console
     from rlvr_core.cli.train import require_train_extra
+    from rlvr_core.evaluate.layout import without_non_finite
     from rlvr_core.train.prepare import prepare
 
     require_train_extra()
@@ -49,7 +50,7 @@ def selfcheck(
         )
     if json:
         body = {"checks": [result.to_json() for result in results]}
-        typer.echo(json_module.dumps(body, indent=2))
+        typer.echo(json_module.dumps(without_non_finite(body), indent=2))
     else:
         print_results(results, make_console())
     if any(result.is_plugin_fault for result in results):

@@ -19,7 +19,7 @@ from rlvr_core.evaluate import layout
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.selfcheck.bench import Bench
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
-from rlvr_core.selfcheck.tiny_stack import RESUMED_AFTER, STEPS, chosen_rows
+from rlvr_core.selfcheck.tiny_stack import RESUMED_AFTER, STEPS, short_rows
 from rlvr_core.train import checkpoint
 from rlvr_core.train.plugin_states import give_back, saved_states
 from rlvr_core.train.prepare import Prepared
@@ -50,13 +50,15 @@ class FinishedRun:
 
     folder: Path
     plugins: Sequence[LoadedPlugin]
-    has_learnt: bool
+    learnt_in: frozenset[int]
+    """The steps that changed the weights."""
+    evaluations: int
 
 
 def repeat(bench: Bench) -> Found:
     """Make a run twice, with the process's own random generators in other states."""
     first = _plain_run(bench)
-    if not first.has_learnt:
+    if not first.learnt_in:
         return not_applicable(NOTHING_LEARNT)
     second = run_once(bench, "second", generators=2)
     what = f"{STEPS} steps, made twice with random, numpy and torch seeded otherwise"
@@ -66,8 +68,8 @@ def repeat(bench: Bench) -> Found:
 def resume(bench: Bench) -> Found:
     """Compare an unbroken run with one that was resumed on the way."""
     unbroken = _plain_run(bench)
-    if not unbroken.has_learnt:
-        return not_applicable(NOTHING_LEARNT)
+    if not any(step > RESUMED_AFTER for step in unbroken.learnt_in):
+        return not_applicable(f"{NOTHING_LEARNT} after step {RESUMED_AFTER}")
     if problem := _state_that_is_not_taken_back(unbroken.plugins):
         return problem
     broken = bench.scratch / "resumed"
@@ -81,14 +83,17 @@ def resume(bench: Bench) -> Found:
 def evaluation(bench: Bench) -> Found:
     """Compare a run without evaluations with one that is evaluated after every step."""
     plain = _plain_run(bench)
-    if not plain.has_learnt:
+    if not plain.learnt_in:
         return not_applicable(NOTHING_LEARNT)
     evaluated = run_once(bench, "evaluated", is_evaluated=True)
+    if not evaluated.evaluations:
+        return not_applicable("nothing was evaluated")
     acting = _acting(evaluated) - _acting(plain)
     if acting:
         names = ", ".join(sorted(acting))
         return not_applicable(f"evaluations are meant to change the run: {names} acts on them")
-    return _compared(f"{STEPS} steps, with evaluations and without", plain, evaluated)
+    what = f"{STEPS} steps, with {evaluated.evaluations} evaluations and without"
+    return _compared(what, plain, evaluated)
 
 
 def _plain_run(bench: Bench) -> FinishedRun:
@@ -122,9 +127,13 @@ def run_once(
     folder = bench.scratch / name
     with process_generators(generators):
         train(tiny, folder, resume=is_resumed)
-    records = layout.read_json_lines(folder / layout.METRICS).records
-    has_learnt = any(record["updates"] for record in records)
-    return FinishedRun(folder, tiny.resolved.plugins, has_learnt)
+    steps = layout.read_json_lines(folder / layout.METRICS).records
+    return FinishedRun(
+        folder,
+        tiny.resolved.plugins,
+        frozenset(record["step"] for record in steps if record["updates"]),
+        len(layout.read_json_lines(folder / layout.EVALS).records),
+    )
 
 
 @contextmanager
@@ -146,7 +155,7 @@ def _with_evaluation(tiny: Prepared, prepared: Prepared) -> Prepared:
     """Return the stack with evaluations of its splits, or of training rows if it has none."""
     stack = tiny.resolved.stack
     measured = {
-        split: chosen_rows(prepared.splits[split], EVALUATED_ROWS) for split in prepared.measured
+        split: short_rows(prepared.splits[split], EVALUATED_ROWS) for split in prepared.measured
     }
     rows = tiny.splits["train"][:EVALUATED_ROWS]
     splits = measured or {"dev": [replace(row, id=f"dev/{row.id}") for row in rows]}

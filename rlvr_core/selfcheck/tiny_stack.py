@@ -62,11 +62,16 @@ def tiny_stack(prepared: Prepared, model: Path) -> Prepared:
     return replace(
         prepared,
         resolved=replace(_fresh(prepared.resolved), stack=stack),
-        splits={"train": [_short(row) for row in chosen_rows(prepared.splits["train"])]},
+        splits={"train": short_rows(prepared.splits["train"], ROWS)},
     )
 
 
-def chosen_rows(rows: Sequence[Row], count: int = ROWS) -> list[Row]:
+def short_rows(rows: Sequence[Row], count: int) -> list[Row]:
+    """Return `chosen_rows` with prompts that the tiny model reads quickly."""
+    return [replace(row, prompt=cut_prompt(row.prompt)) for row in chosen_rows(rows, count)]
+
+
+def chosen_rows(rows: Sequence[Row], count: int) -> list[Row]:
     """Return the first rows of each verifier, taken in turns, at most `count` of them."""
     by_verifier: dict[str, list[Row]] = {}
     for row in rows:
@@ -142,10 +147,6 @@ def _probe(scales: dict[str, Scale]) -> LoadedPlugin:
     )
     entry = PluginEntry.model_validate(name)
     return LoadedPlugin(ref, entry, Probe(name=name, scales=scales), "rlvr selfcheck")
-
-
-def _short(row: Row) -> Row:
-    return replace(row, prompt=cut_prompt(row.prompt))
 
 
 def cut_prompt(prompt: Prompt) -> Prompt:

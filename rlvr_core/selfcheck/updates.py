@@ -31,6 +31,10 @@ def partition(bench: Bench) -> Found:
         return problem
     others = [measure(bench, micro_batch_tokens=budget) for budget in (1, *_budgets(bench))]
     counts = sorted({other.micro_batches for other in others} | {whole.micro_batches})
+    if len(counts) == 1:
+        return not_applicable(
+            "only one made-up rollout has an advantage: there is nothing to split"
+        )
     what = f"the update from {_enumerated(counts)} micro-batches"
     return _compared(what, whole, others)
 

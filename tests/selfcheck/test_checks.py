@@ -1,8 +1,12 @@
 """Every check finds the mistake that it is for, names the plugin, and finds nothing else."""
 
+import json
+
 import pytest
 
 from rlvr_core.selfcheck.checks import CHECKS
+from rlvr_core.selfcheck.run import selfcheck
+from rlvr_core.train.prepare import prepare
 
 OF_UPDATES = (
     "partition", "padding", "permutation", "mask", "ratio", "processes", "estimator", "needs",
@@ -164,6 +168,7 @@ def test_sums_that_the_other_process_does_not_join_end_in_bounded_time(check, mo
     assert "equally often" in result.found.detail
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_repeatable_are_not_compared(check):
     results = check(OF_RUNS, samplers=["bad-SharedChance"])
 
@@ -177,6 +182,13 @@ def test_what_differs_first_between_runs_is_said(check):
     results = check(["resume"], advantage=["grpo", "bad-Forgets"])
 
     assert "what differs first is the advantages, in step 3" in results["resume"].found.detail
+
+
+def test_a_state_that_is_not_taken_back_is_shown(check):
+    [result] = check(["resume"], advantage=["grpo", "bad-LoadsHalf"]).values()
+
+    said = "bad-LoadsHalf: load_state({'steps': 3}), and then state() returns {'steps': 0}"
+    assert result.found.detail == said
 
 
 def test_a_monitor_may_act_on_evaluations_and_ends_no_check(check):
@@ -223,6 +235,22 @@ def test_long_prompts_are_cut_for_the_tiny_model_and_not_for_verifiers():
     assert cut_prompt("x" + "y" * PROMPT_CHARACTERS) == "y" * PROMPT_CHARACTERS
     assert [turn.content for turn in cut_prompt(turns)] == ["b" * 200, "c" * 400]
     assert cut_prompt(Row(id="1", prompt="short", verifier="", ground_truth={}).prompt) == "short"
+
+
+def test_long_prompts_of_evaluations_are_cut_too(check, write_stack):
+    from rlvr_core.selfcheck.tiny_stack import POSITIONS
+
+    path = write_stack(data={"train": {"path": "train.jsonl"}, "dev": {"path": "dev.jsonl"}})
+    rows = [json.loads(line) for line in (path.parent / "train.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["prompt"] += " and so on" * POSITIONS
+    (path.parent / "dev.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    evaluation = [one for one in CHECKS if one.name == "evaluation"]
+
+    [result] = selfcheck(prepare(path), evaluation)
+
+    assert result.found.outcome == "ok"
+    assert "with 4 evaluations" in result.found.detail
 
 
 def test_rows_of_every_verifier_are_chosen():
