@@ -89,6 +89,8 @@ class Dispatcher:
         self.plugins = (*plugins, *([control] if control else []))
         self.faults: list[PluginFault] = []
         """Observers' faults, in the order they happened. Core takes out what it has logged."""
+        self.on_call: Callable[[Call | None], None] = lambda call: None
+        """Told of the innermost call that goes on, whenever it is another one."""
         self._running: Call | None = None
         self._control = control
         self._manager = RoutedManager()
@@ -104,10 +106,6 @@ class Dispatcher:
     def needs(self) -> frozenset[Need]:
         """Per-token quantities that some plugin reads."""
         return frozenset[Need]().union(*(loaded.plugin.needs for loaded in self.plugins))
-
-    def running(self) -> Call | None:
-        """Return the innermost call that is going on. Any thread may ask."""
-        return self._running
 
     def has(self, hook: str) -> bool:
         """Tell whether some plugin implements `hook` itself."""
@@ -383,6 +381,7 @@ class Dispatcher:
     ) -> T:
         target = self._proxies[loaded.name] if hook == VERIFY else loaded.plugin
         outer, self._running = self._running, Call(loaded.name, hook, time.monotonic())
+        self.on_call(self._running)
         try:
             return check(self._manager.caller(hook, target)(**arguments))
         except RlvrError:
@@ -399,6 +398,7 @@ class Dispatcher:
             raise _fault(raised_in, hook, exception_text(exc), raised=True) from exc
         finally:
             self._running = outer
+            self.on_call(outer)
 
 
 def _passed_through_core(exc: BaseException) -> bool:

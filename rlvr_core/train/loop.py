@@ -319,7 +319,7 @@ class Run:
 
     def say(self, text: str) -> None:
         """Tell where this process is; the reporter too, on the main process."""
-        self.runtime.place.phase, self.runtime.place.step = text, self.step
+        self.runtime.place.enter(text, self.step)
         if self._is_main:
             self.reporter.phase(text)
 

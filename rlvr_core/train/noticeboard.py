@@ -3,7 +3,7 @@
 ::
 
     .NAME.processes-XXXX/    beside the run folder, for as long as a process of the run lives
-      0.json  1.json …       where each process is; locked by it while it lives
+      0  1 …                 where each process is; locked by it while it lives
       fault.json             the first cause of the run's end, written once
 
 The kernel drops a lock with its process, however that ends: a file that is not locked and does not
@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import mmap
 import os
 import shutil
 import signal
 import socket
+import struct
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -36,6 +39,8 @@ from rlvr_core.train.storage import storing
 from rlvr_core.verification.wire import pack_error, unpack_error
 
 _ERRORS = RlvrError.__module__
+_RECORD = struct.Struct("<q??i64s400s")
+"""Meetings, whether it waits, whether it has left, process id, machine, place."""
 _FAULT = "fault.json"
 _LEAVING = "leaving.lock"
 
@@ -86,9 +91,10 @@ class Noticeboard:
         folder: The same on all processes.
         rank: Of this process.
         processes: How many there are.
+        place: Where this process is; from now on the others see it at once.
     """
 
-    def __init__(self, folder: Path, rank: int, processes: int) -> None:
+    def __init__(self, folder: Path, rank: int, processes: int, place: Place) -> None:
         self.rank = rank
         self.others = [other for other in range(processes) if other != rank]
         self._folder = folder
@@ -96,11 +102,14 @@ class Noticeboard:
         aside = folder / f"{rank}.new"
         self._descriptor = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        self.publish(Place())
-        aside.rename(self._file(rank))
+        os.ftruncate(self._descriptor, _RECORD.size)
+        self._memory = mmap.mmap(self._descriptor, _RECORD.size)
+        self.publish(place)
+        aside.rename(folder / str(rank))
+        place.on_change = self.publish
 
     @classmethod
-    def open(cls, run: Path, accelerator: Accelerator) -> Self:
+    def open(cls, run: Path, accelerator: Accelerator, place: Place) -> Self:
         """Make the board of a run that begins. All processes call this together.
 
         Raises:
@@ -123,32 +132,32 @@ class Noticeboard:
                 fix="choose a run folder on a file system that all machines share",
             )
         with storing(Path(folder)):
-            return cls(Path(folder), accelerator.process_index, accelerator.num_processes)
+            return cls(Path(folder), accelerator.process_index, accelerator.num_processes, place)
 
     def publish(self, place: Place, *, has_left: bool = False) -> None:
-        """Write down where this process is."""
-        text = json.dumps(
-            {
-                "place": str(place),
-                "meetings": place.meetings,
-                "is_waiting": place.is_waiting,
-                "has_left": has_left,
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-            }
-        ).encode()
-        os.pwrite(self._descriptor, text, 0)
-        os.ftruncate(self._descriptor, len(text))
+        """Show where this process is. A write to memory: it stands there when the process stops."""
+        _RECORD.pack_into(
+            self._memory,
+            0,
+            place.meetings,
+            place.is_waiting,
+            has_left,
+            os.getpid(),
+            _short(socket.gethostname(), 64),
+            _short(str(place), 400),
+        )
 
     def post(self, fault: Fault) -> Fault:
         """Write down why the run ends, unless that is known; return what stands there."""
-        aside = self._folder / f"fault.{self.rank}"
-        with aside.open("w", encoding="utf-8") as file:
+        # Two threads of a process may post, and none may touch what was linked.
+        aside = self._folder / f"fault.{self.rank}.{threading.get_ident()}"
+        with aside.open("x", encoding="utf-8") as file:
             file.write(fault.to_json())
             file.flush()
             os.fsync(file.fileno())
         with suppress(FileExistsError):
             os.link(aside, self._folder / _FAULT)
+        aside.unlink()
         return self.fault() or fault
 
     def fault(self) -> Fault | None:
@@ -159,13 +168,14 @@ class Noticeboard:
             return None
 
     def seen(self, rank: int) -> Seen | None:
-        """Return what a process last wrote; None when it has not written yet."""
+        """Return what a process last wrote; None when it has not come yet."""
         try:
-            # What follows the object is the end of a longer one that stood there before.
-            found, _ = json.JSONDecoder().raw_decode(self._file(rank).read_text("utf-8"))
-        except (OSError, ValueError):
+            record = self._file(rank).read_bytes()
+            meetings, is_waiting, has_left, pid, host, place = _RECORD.unpack(record)
+        except (OSError, struct.error):
             return None
-        return Seen(**found)
+        texts = [text.rstrip(b"\0").decode("utf-8", "replace") for text in (place, host)]
+        return Seen(texts[0], meetings, is_waiting, has_left, texts[1], pid)
 
     def is_killed(self, rank: int) -> bool:
         """Return whether a process ended without a word."""
@@ -182,7 +192,9 @@ class Noticeboard:
     def leave(self, place: Place) -> None:
         """Say that this process ends in order; the last one takes the board with it."""
         with suppress(OSError), self._leaving_alone():
+            place.on_change = None
             self.publish(place, has_left=True)
+            self._memory.close()
             os.close(self._descriptor)
             if not any(self._may_come_back(other) for other in self.others):
                 shutil.rmtree(self._folder)
@@ -199,7 +211,7 @@ class Noticeboard:
             yield
 
     def _file(self, rank: int) -> Path:
-        return self._folder / f"{rank}.json"
+        return self._folder / str(rank)
 
 
 def _new_folder(run: Path) -> Path:
@@ -208,9 +220,13 @@ def _new_folder(run: Path) -> Path:
     with storing(run.parent):
         run.parent.mkdir(parents=True, exist_ok=True)
         for old in run.parent.glob(f"{escape(prefix)}*"):
-            if not any(_is_locked(file) for file in old.glob("[0-9]*.json")):
+            if not any(_is_locked(file) for file in old.glob("[0-9]*")):
                 shutil.rmtree(old, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=run.parent))
+
+
+def _short(text: str, size: int) -> bytes:
+    return text.encode("utf-8", "replace")[:size]
 
 
 def _is_locked(file: Path) -> bool:

@@ -19,20 +19,38 @@ class Place:
     """Written by the main thread of a process, read by the threads that watch over it."""
 
     phase: str = "starting"
+    """What this process does."""
     step: int = 0
     """The last finished step."""
     meetings: int = 0
     """How often this process has come to a point where all processes meet."""
     is_waiting: bool = False
     """Whether it stands at such a point now."""
-    call: Callable[[], Call | None] = lambda: None
-    """Returns the call of a plugin that is going on."""
+    call: Call | None = None
+    """The hook of a plugin that runs."""
+    on_change: Callable[[Place], None] | None = None
+    """Told of every change in the main thread."""
     last_act: Callable[[], None] = lambda: None
     """What remains to be done when this process is ended in the middle of its work."""
 
     def __str__(self) -> str:
         is_between = self.step > 0 and not self.phase.startswith("step ")
-        return self.phase + (f", after step {self.step}" if is_between else "")
+        call = self.call
+        return (
+            self.phase
+            + (f", after step {self.step}" if is_between else "")
+            + (f", in {call.hook} of {call.plugin!r}" if call else "")
+        )
+
+    def enter(self, phase: str, step: int = 0) -> None:
+        """Begin something else."""
+        self.phase, self.step = phase, step
+        self._changed()
+
+    def calls(self, call: Call | None) -> None:
+        """Begin or end the call of a plugin."""
+        self.call = call
+        self._changed()
 
     @contextmanager
     def meeting(self) -> Iterator[None]:
@@ -43,6 +61,7 @@ class Place:
         """
         self.meetings += 1
         self.is_waiting = True
+        self._changed()
         try:
             yield
         except RuntimeError as exc:
@@ -54,3 +73,8 @@ class Place:
             ) from exc
         finally:
             self.is_waiting = False
+            self._changed()
+
+    def _changed(self) -> None:
+        if self.on_change:
+            self.on_change(self)

@@ -63,5 +63,5 @@ def meet(accelerator: Accelerator, place: Place) -> None:
 
 def open_watch(run: Path, place: Place, accelerator: Accelerator, timeout_s: float) -> Watch:
     """Return the watch over this process's part of a run. All processes call this together."""
-    board = Noticeboard.open(run, accelerator) if accelerator.num_processes > 1 else None
+    board = Noticeboard.open(run, accelerator, place) if accelerator.num_processes > 1 else None
     return Watch(run, place, board, timeout_s)

@@ -112,7 +112,7 @@ def _train(
     stack = prepared.resolved.stack
 
     def say(phase: str) -> None:
-        place.phase = phase
+        place.enter(phase)
         reporter.phase(phase)
 
     begins_at = resumption.checkpoint if resumption else None
@@ -136,7 +136,7 @@ def _train(
         open_runtime(prepared.resolved, loaded, rows, accelerator, source) as runtime,
         watch.concluding(),
     ):
-        runtime.place, place.call = place, runtime.dispatcher.running
+        runtime.place, runtime.dispatcher.on_call = place, place.calls
         run = Run(
             runtime=runtime,
             folder=folder,

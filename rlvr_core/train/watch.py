@@ -302,7 +302,7 @@ class Watch:
 
     def _speak_of_what_is_slow(self) -> None:
         """Say that a plugin, or waiting for the other processes, takes longer than it should."""
-        call = self._place.call()
+        call = self._place.call
         waited_s = self._meeting[1]
         if call and call.hook not in _MAY_TAKE_LONG:
             slow_s, who, what = time.monotonic() - call.since_s, call.plugin, f"running {call.hook}"

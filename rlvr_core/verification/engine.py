@@ -66,7 +66,11 @@ class VerifyEngine:
         return list(self._records)
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
         return self
 
     def __exit__(

@@ -1,0 +1,245 @@
+"""Two processes of one run: whatever happens to one ends both, soon, with the first cause."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import family, living, manifest, wait_for
+
+from rlvr_core.train import checkpoint
+
+
+def trouble(hook, how, rank, step=2, **more):
+    return {"tiny-trouble": {"hook": hook, "how": how, "rank": rank, "step": step, **more}}
+
+
+def boards(tmp_path):
+    return list(tmp_path.glob(".run.processes-*"))
+
+
+def test_two_processes_finish_together_and_leave_nothing(start_ranks, write_stack, tmp_path):
+    out = tmp_path / "run"
+
+    ranks = start_ranks("train", write_stack(), "--out", out)
+
+    assert [rank.wait(60) for rank in ranks] == [0, 0], ranks[0].said + ranks[1].said
+    assert manifest(out)["status"] == "finished"
+    assert "step 1/4" in ranks[0].said
+    assert "stack: " not in ranks[1].said, "the main process alone talks"
+    assert not boards(tmp_path)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_plugin_that_raises_in_one_process_is_what_both_say(
+    rank, start_ranks, write_stack, tmp_path
+):
+    out = tmp_path / "run"
+    stack = write_stack(monitors=[trouble("adjust", "raise", rank)])
+
+    ranks = start_ranks("train", stack, "--out", out)
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [3, 3], ranks[0].said + ranks[1].said
+    for each in ranks:
+        assert "ValueError: no advantage in sight" in each.said
+        assert "plugin 'tiny-trouble': rlvr_adjust_advantages raised" in each.said
+        assert "Traceback" not in each.said
+    assert f"rank {rank} of 2 failed in step 2: learning" in ranks[1 - rank].said
+    ended = manifest(out)["ended"]
+    assert (manifest(out)["status"], ended["rank"]) == ("failed", rank)
+    assert ended["phase"] == "step 2: learning"
+    assert "tiny-trouble" in ended["reason"]
+    assert not boards(tmp_path)
+
+
+def test_a_verifier_past_its_error_budget_in_one_process_ends_both(
+    start_ranks, write_stack, tmp_path
+):
+    out = tmp_path / "run"
+    stack = write_stack(
+        lambda number: {"type": "tiny-slow", "breaks": number == 3},
+        verifiers=["tiny-slow"],
+        verification={"max_error_rate": 0.0},
+        evaluate={"splits": []},
+    )
+
+    ranks = start_ranks("train", stack, "--out", out)
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [3, 3], ranks[0].said + ranks[1].said
+    assert all("error[RLVR-V101]" in each.said for each in ranks)
+    rank = manifest(out)["ended"]["rank"]
+    assert f"rank {rank} of 2 failed in step " in ranks[1 - rank].said
+    assert ": sampling and verifying: verifier 'tiny-slow'" in ranks[1 - rank].said
+
+
+def test_a_fault_of_core_on_one_process_names_it_on_the_other(start_ranks, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    hold = {"at": "torch:save", "how": "fail", "mark": str(mark)}
+
+    ranks = start_ranks("train", write_stack(), "--out", out, hold=hold)
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [4, 4], ranks[0].said + ranks[1].said
+    assert "rank 0 of 2 failed in step 1: writing a checkpoint: " in ranks[1].said
+    assert "it broke" in ranks[1].said
+    assert manifest(out)["status"] == "failed"
+
+
+def test_a_folder_that_cannot_be_made_ends_both(start_ranks, write_stack, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+
+    ranks = start_ranks("train", write_stack(), "--out", tmp_path / "file" / "run")
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [4, 4], ranks[0].said + ranks[1].said
+    assert all("RLVR-T106" in each.said for each in ranks)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_process_is_named_by_the_other_and_nothing_is_left(
+    rank, start_ranks, write_stack, tmp_path
+):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(monitors=[trouble("adjust", "sleep", rank, mark=str(mark))])
+
+    ranks = start_ranks("train", stack, "--out", out)
+    assert ranks[rank].comes_to(mark), ranks[rank].said
+    others = family(ranks[0]) + family(ranks[1])
+    ranks[rank].send(signal.SIGKILL)
+    codes = [each.wait(20) for each in ranks]
+
+    assert codes[rank] == -signal.SIGKILL
+    assert codes[1 - rank] == 4, ranks[1 - rank].said
+    assert f"error[RLVR-T109] rank {rank} of 2 failed in step 2: learning" in ranks[1 - rank].said
+    assert "it was killed" in ranks[1 - rank].said
+    assert wait_for(lambda: not living(others))
+    assert (manifest(out)["status"], manifest(out)["ended"]["rank"]) == ("failed", rank)
+    assert manifest(out)["ended"]["phase"].startswith("step 2: learning")
+    assert not boards(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["spin", "stop"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_that_hangs_is_named_by_the_other_and_ended(
+    how, rank, start_ranks, write_stack, tmp_path
+):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(
+        monitors=[trouble("adjust", how, rank, mark=str(mark))],
+        train={"process_timeout_s": 2.0},
+    )
+
+    ranks = start_ranks("train", stack, "--out", out)
+    assert ranks[rank].comes_to(mark), ranks[rank].said
+    others = family(ranks[0]) + family(ranks[1])
+    codes = [each.wait(30) for each in ranks]
+
+    assert codes[1 - rank] == 4, ranks[1 - rank].said
+    assert codes[rank] == (4 if how == "spin" else -signal.SIGKILL)
+    speaking = ranks if how == "spin" else [ranks[1 - rank]]
+    for each in speaking:
+        assert f"rank {rank} of 2 failed in step 2: learning" in each.said
+        assert "in rlvr_adjust_advantages of 'tiny-trouble'" in each.said
+        assert "it did not come on from there" in each.said
+        assert "train.process_timeout_s" in each.said
+    assert wait_for(lambda: not living(others))
+    assert (manifest(out)["status"], manifest(out)["ended"]["rank"]) == ("failed", rank)
+    assert not boards(tmp_path)
+
+
+def test_a_process_stuck_in_c_is_ended(start_ranks, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    hold = {"at": "rlvr_core.plugins.dispatch:Dispatcher.policy_loss", "how": "block", "rank": 1}
+
+    stack = write_stack(train={"process_timeout_s": 2.0})
+    ranks = start_ranks("train", stack, "--out", out, hold={**hold, "mark": str(mark)})
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [4, 4], ranks[0].said + ranks[1].said
+    assert all("rank 1 of 2 failed in step 2: learning" in each.said for each in ranks)
+
+
+def test_a_process_that_is_late_but_comes_is_waited_for(start_ranks, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(
+        monitors=[trouble("adjust", "stop", 1, mark=str(mark))],
+        train={"process_timeout_s": 30.0},
+    )
+
+    ranks = start_ranks("train", stack, "--out", out)
+    assert ranks[1].comes_to(mark), ranks[1].said
+    time.sleep(2)
+    ranks[1].send(signal.SIGCONT)
+
+    assert [rank.wait(60) for rank in ranks] == [0, 0], ranks[0].said + ranks[1].said
+
+
+def test_a_run_that_is_stopped_as_a_whole_and_continued_goes_on(start_ranks, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(
+        monitors=[trouble("adjust", "stop", 1, mark=str(mark))],
+        train={"process_timeout_s": 2.0},
+    )
+
+    ranks = start_ranks("train", stack, "--out", out)
+    assert ranks[1].comes_to(mark), ranks[1].said
+    ranks[0].send(signal.SIGSTOP)
+    time.sleep(4)
+    for rank in ranks:
+        rank.send(signal.SIGCONT)
+
+    assert [rank.wait(60) for rank in ranks] == [0, 0], ranks[0].said + ranks[1].said
+
+
+def test_ctrl_c_reaches_both_also_where_one_waits_for_the_other(start_ranks, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(
+        monitors=[trouble("adjust", "sleep", 1, mark=str(mark))],
+        train={"process_timeout_s": 10},
+    )
+
+    ranks = start_ranks("train", stack, "--out", out)
+    assert ranks[1].comes_to(mark), ranks[1].said
+    others = family(ranks[0]) + family(ranks[1])
+    for rank in ranks:
+        rank.send(signal.SIGINT)
+    codes = [each.wait(15) for each in ranks]
+
+    assert codes == [130, 130], ranks[0].said + ranks[1].said
+    assert manifest(out)["status"] == "interrupted"
+    assert wait_for(lambda: not living(others))
+    resumed = start_ranks("train", stack, "--out", out, "--resume")
+    assert [rank.wait(60) for rank in resumed] == [0, 0], resumed[0].said
+    assert checkpoint.newest(out).name == "000004"
+
+
+def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, site):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    stack = write_stack(monitors=[trouble("adjust", "kill", 1)])
+    script = tmp_path / "go.py"
+    script.write_text("from rlvr_core.cli.main import main\nmain()\n")
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+
+    done = subprocess.run(
+        [sys.executable, *command, "train", str(stack), "--out", str(out)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(site), os.path.dirname(__file__)]),
+            "OMP_NUM_THREADS": "1",
+            "ACCELERATE_USE_CPU": "true",
+        },
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 1, "torchrun's own"
+    assert "error[RLVR-T109] rank 1 of 2 failed in step 2: learning" in done.stderr
+    assert manifest(out)["status"] == "failed"
+    assert not boards(tmp_path)
+    assert not mark.exists()
