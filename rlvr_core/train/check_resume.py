@@ -97,6 +97,8 @@ def check_resume(prepared: Prepared, out: Path, reporter: Reporter) -> ResumeChe
     manifest = make_manifest(prepared, out.name, accelerator.num_processes)
     resumption = plan_resume(out, manifest, stack, allow_changes=False)
     start = _newest_start(out)
+    if start:
+        checkpoint.require_undamaged(start)
     step = (int(start.name) if start else 0) + 1
     again = _Again(prepared, out, start, step, accelerator, reporter)
     anew = again.compare(is_replay=False)

@@ -5,7 +5,7 @@
     checkpoints/000050/
       config.json  model.safetensors  tokenizer…    a model folder like any other
       optimizer.pt                                  the optimiser's state
-      state.json                                    counters, controls, plugins' states, file sizes
+      state.json                                    counters, controls, plugins' states, checksums
 
 A checkpoint is written aside and renamed when everything is on disk. What is not renamed is not a
 checkpoint, is never loaded, and is removed by the next save. One that was damaged later is refused
@@ -23,6 +23,7 @@ from itertools import takewhile
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
+from zlib import crc32
 
 import torch
 from safetensors import SafetensorError
@@ -36,7 +37,8 @@ from rlvr_core.train.storage import storing, sync_folder
 OPTIMIZER = "optimizer.pt"
 STATE = "state.json"
 UNFINISHED = ".unfinished-"
-_SIZES = "file_bytes"
+_CHECKSUMS = "crc32"
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +81,14 @@ def save(
         try:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
-            torch.save(optimizer.state_dict(), aside / OPTIMIZER)
+            with (aside / OPTIMIZER).open("wb") as file:
+                torch.save(optimizer.state_dict(), file)
         except (RuntimeError, SafetensorError) as exc:  # what they make of a full disk
+            if isinstance(exc.__context__, OSError):
+                raise exc.__context__ from exc
             raise OSError(str(exc)) from exc
-        sizes = {file.name: file.stat().st_size for file in sorted(aside.iterdir())}
-        state = {**asdict(progress), _SIZES: sizes}
+        checksums = {file.name: _checksum(file) for file in sorted(aside.iterdir())}
+        state = {**asdict(progress), _CHECKSUMS: checksums}
         (aside / STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
             _flush(file)
@@ -139,25 +144,27 @@ def first_start(run: Path, keep: int) -> int:
 
 
 def load_progress(checkpoint: Path) -> Progress:
-    """Read the counters of a checkpoint, and see that its files are as long as they were.
+    """Read the counters of a checkpoint.
+
+    Raises:
+        RunFolderError: RLVR-T108, they cannot be read.
+    """
+    return _load_state(checkpoint)[0]
+
+
+def require_undamaged(checkpoint: Path) -> None:
+    """See that the files of a checkpoint are those that were written. Reads all of them.
 
     Raises:
         RunFolderError: RLVR-T108.
     """
-    try:
-        state = json.loads((checkpoint / STATE).read_text("utf-8"))
-        sizes = state.pop(_SIZES)
-        progress = Progress(**state)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as exc:
-        raise damaged(checkpoint, f"{STATE} cannot be read: {exc}") from exc
-    for name, size in sizes.items():
-        file = checkpoint / name
-        found = file.stat().st_size if file.is_file() else None
-        if found is None:
-            raise damaged(checkpoint, f"{name} is missing")
-        if found != size:
-            raise damaged(checkpoint, f"{name} has {found} bytes, and had {size}")
-    return progress
+    for name, checksum in _load_state(checkpoint)[1].items():
+        try:
+            found = _checksum(checkpoint / name)
+        except OSError as exc:
+            raise damaged(checkpoint, f"{name} cannot be read: {exc.strerror}") from exc
+        if found != checksum:
+            raise damaged(checkpoint, f"{name} is not as it was written")
 
 
 def load_optimizer(checkpoint: Path, optimizer: torch.optim.Optimizer) -> None:
@@ -187,6 +194,24 @@ def damaged(checkpoint: Path, cause: str) -> RunFolderError:
         cause=cause,
         fix=f"put the file back, or remove the folder: --resume then continues {start}",
     )
+
+
+def _load_state(checkpoint: Path) -> tuple[Progress, Mapping[str, str]]:
+    try:
+        state = json.loads((checkpoint / STATE).read_text("utf-8"))
+        checksums = state.pop(_CHECKSUMS)
+        return Progress(**state), dict(checksums)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as exc:
+        raise damaged(checkpoint, f"{STATE} cannot be read: {exc}") from exc
+
+
+def _checksum(file: Path) -> str:
+    """Return the CRC-32 of a file: it finds damage, and is as fast as the disk."""
+    value = 0
+    with file.open("rb") as opened:
+        while chunk := opened.read(_CHUNK_BYTES):
+            value = crc32(chunk, value)
+    return f"{value:08x}"
 
 
 def _flush(file: Path) -> None:

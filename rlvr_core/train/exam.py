@@ -40,7 +40,7 @@ def examine(
         One record a split, in the form of ``evals.jsonl``.
 
     Raises:
-        RunFolderError: RLVR-T102, the run has no complete checkpoint.
+        RunFolderError: RLVR-T102, the run has no complete checkpoint; RLVR-T108, it is damaged.
         RlvrError: What is wrong with the stack, its data, the model or a plugin.
     """
     stack = prepared.resolved.stack
@@ -48,13 +48,14 @@ def examine(
     require_engine(stack, accelerator)
     initial = resolve_model(stack.model, reporter.phase, prepared.base)
     folder = initial if given is None else _model_folder(given)
+    progress = None
+    if isinstance(folder, Path) and (folder / checkpoint.STATE).is_file():
+        progress = checkpoint.load_progress(folder)
+        checkpoint.require_undamaged(folder)
     reporter.phase("loading the model")
     loaded = load_model(folder)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
     check_prompts(prepared, tokenizer, loaded.model.config)
-    progress = None
-    if isinstance(folder, Path) and (folder / checkpoint.STATE).is_file():
-        progress = checkpoint.load_progress(folder)
     records = []
     with open_runtime(prepared.resolved, loaded, [], accelerator, initial) as runtime:
         if progress:

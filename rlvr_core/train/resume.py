@@ -65,6 +65,8 @@ def plan_resume(
     _refuse(out, before, changed, allow_changes=allow_changes)
     found = checkpoint.complete(out)
     step = checkpoint.load_progress(found[-1]).step if found else 0
+    if found:
+        checkpoint.require_undamaged(found[-1])
     if step > stack.train.steps:
         raise StackError(
             "RLVR-S106",

@@ -7,6 +7,7 @@ itself with SIGKILL: a while after a phase began, or before its n-th operation o
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -42,8 +43,8 @@ class Forker:
         """Train in a fork, and return how it ended.
 
         Options: `resume`, `allow_changes`; `die_in` (beginnings of phases, which must have come in
-        this order) with `die_after_s` or `die_before_operation`; `file_limit_bytes`, which stands
-        for a full disk.
+        this order) with `die_after_s` or `die_before_operation`; `file_limit_bytes` from the first
+        step on, which stands for a full disk.
         """
         job = {"stack": str(stack), "run": str(run), "overrides": overrides, **options}
         self._process.stdin.write(json.dumps(job) + "\n")
@@ -62,7 +63,8 @@ class Ended:
     status: int
     """0, the exit code of an error, or minus the signal's number."""
     said: dict
-    """What it left behind, as far as it came: `phases` with their seconds, `error`, `died`."""
+    """What it left behind, as far as it came: `phases` with their seconds, `error`, `died`, and the
+    `operations` on files since the phase in which it was to die."""
     workers: list
     """(pid, start time) of the processes that it had started when it died."""
 
@@ -82,13 +84,15 @@ def _serve():
     assert run
     for line in sys.stdin:
         job = json.loads(line)
-        note = Path(job["run"] + ".said.json")
-        note.unlink(missing_ok=True)
+        reading, writing = os.pipe()
         child = os.fork()
         if child == 0:
-            _run(job, note)
+            _run(job, writing)
+        os.close(writing)
+        with open(reading) as notes:
+            lines = ["{}", *notes.read().splitlines()]
         _, status = os.waitpid(child, 0)
-        said = json.loads(note.read_text()) if note.exists() else {}
+        said = json.loads(lines[-1])
         ended = {
             "status": os.waitstatus_to_exitcode(status),
             "said": said,
@@ -98,7 +102,7 @@ def _serve():
         sys.stdout.flush()
 
 
-def _run(job, note):
+def _run(job, notes):
     """Train as the job says, and end the process."""
     import torch
 
@@ -115,23 +119,22 @@ def _run(job, note):
 
     def leave_note():
         said["ended_s"] = time.monotonic() - started
-        note.write_text(json.dumps(said))
+        os.write(notes, json.dumps(said).encode() + b"\n")
 
     ahead = job.get("die_in", [])
+    said["operations"] = []
 
     class Dying(Silent):
         def phase(self, text):
             said["phases"].append((text, time.monotonic() - started))
+            if text.startswith("step 1:") and "file_limit_bytes" in job:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit_bytes"],) * 2)
             if ahead and text.startswith(ahead[0]) and ahead.pop(0) and not ahead:
                 said["died"] = text
                 said["workers"] = _children()
                 leave_note()
-                _arrange_death(job)
+                _arrange_death(job, said["operations"])
 
-    if "file_limit_bytes" in job:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit_bytes"],) * 2)
     code = 0
     try:
         options = {name: job[name] for name in ("resume", "allow_changes") if name in job}
@@ -154,22 +157,20 @@ def _children():
     return [(p.pid, p.create_time()) for p in psutil.Process().children(recursive=True)]
 
 
-def _arrange_death(job):
+def _arrange_death(job, operations):
     if "die_after_s" in job:
         threading.Timer(job["die_after_s"], os.kill, (os.getpid(), signal.SIGKILL)).start()
         return
-    left = job["die_before_operation"]
     inside = str(Path(job["run"]).resolve())
 
     def watch(event, arguments):
-        nonlocal left
         if event not in FILE_EVENTS or not arguments or inside not in str(arguments[0]):
             return
         if event == "open" and not arguments[2] & (os.O_WRONLY | os.O_RDWR):
             return
-        left -= 1
-        if left < 0:
+        if len(operations) == job["die_before_operation"]:
             os.kill(os.getpid(), signal.SIGKILL)
+        operations.append(f"{event} {arguments[0]}")
 
     sys.addaudithook(watch)
 
