@@ -86,20 +86,23 @@ def update(
     batches = list(runtime.micro_batches(rollouts))
     weights = _mini_batch_weights(runtime, session, batches, old_logps)
     result = UpdateResult()
-    for number, batch in enumerate(batches):
-        tokens = _tokens(runtime, batch, old_logps)
-        weight_T = weights[number] if weights else _weights(runtime, session, tokens)
-        policy_loss = runtime.dispatcher.policy_loss(tokens, session)
-        factor_T = tokens.logp_T.new_tensor([token_factors[id(r)] for r in batch.rollouts])
-        factor_T = factor_T[batch.rollout_T]
-        loss = (policy_loss.loss_T * factor_T * (1.0 if weight_T is None else weight_T)).sum()
-        # Not `accelerator.backward`, which divides by the accumulation steps of a launcher:
-        # these losses carry their denominator already.
-        loss.backward()
-        result.loss += loss.item()
-        result.trained_tokens += len(batch.token_T)
-        for name, metric_T in policy_loss.metrics.items():
-            result.metric_sums[name] = result.metric_sums.get(name, 0.0) + metric_T.sum().item()
+    # Around all micro-batches: inside, weights are cast to bfloat16 once and not once for each.
+    with runtime.accelerator.autocast():
+        for number, batch in enumerate(batches):
+            tokens = _tokens(runtime, batch, old_logps)
+            weight_T = weights[number] if weights else _weights(runtime, session, tokens)
+            policy_loss = runtime.dispatcher.policy_loss(tokens, session)
+            factor_T = tokens.logp_T.new_tensor([token_factors[id(r)] for r in batch.rollouts])
+            factor_T = factor_T[batch.rollout_T]
+            loss = (policy_loss.loss_T * factor_T * (1.0 if weight_T is None else weight_T)).sum()
+            # Not `accelerator.backward`, which divides by the accumulation steps of a launcher:
+            # these losses carry their denominator already.
+            with torch.autocast(loss.device.type, enabled=False):
+                loss.backward()
+            result.loss += loss.item()
+            result.trained_tokens += len(batch.token_T)
+            for name, metric_T in policy_loss.metrics.items():
+                result.metric_sums[name] = result.metric_sums.get(name, 0.0) + metric_T.sum().item()
     _reduce_gradients(runtime)
     _reduce_result(runtime, result)
     _step(runtime, session.step, result)

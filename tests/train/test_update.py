@@ -1,6 +1,8 @@
 """One update against a float64 oracle, and its invariances."""
 
+import contextlib
 import copy
+import functools
 import math
 
 import numpy as np
@@ -129,6 +131,34 @@ def test_shared_prompts_give_the_gradients_of_rows(runtimes, session_of, make_gr
             found[layout], _ = gradients_after(runtime, session_of(runtime), groups)
 
     assert_same(found["rows"], found["shared"], tolerance=1e-5)
+
+
+def test_weights_cast_once_for_all_micro_batches_give_the_bits_of_casting_for_each(
+    runtimes, session_of, make_groups, monkeypatch
+):
+    """Also where a hook asks for log-probabilities between two micro-batches."""
+    with runtimes() as runtime:
+        groups = make_groups(runtime, REWARDS)
+        with_budget(runtime, 120)
+        bfloat16 = functools.partial(torch.autocast, "cpu", torch.bfloat16)
+        monkeypatch.setattr(runtime.policy, "_autocast", bfloat16)
+        asked = runtime.dispatcher.policy_loss
+
+        def loss_that_asks(tokens, session):
+            session.logps(tokens.rollouts)
+            return asked(tokens, session)
+
+        monkeypatch.setattr(runtime.dispatcher, "policy_loss", loss_that_asks)
+        found = []
+        for around in (contextlib.nullcontext, bfloat16):
+            monkeypatch.setattr(runtime.accelerator, "autocast", around)
+            found.append(gradients_after(runtime, session_of(runtime), groups))
+
+    (each, result), (once, _) = found
+    assert result.loss != 0
+    for name, gradient in each.items():
+        assert gradient.any(), name
+        assert torch.equal(once[name], gradient), name
 
 
 def test_order_of_groups_and_rollouts_does_not_change_the_update(runtimes, session_of, make_groups):
