@@ -65,7 +65,9 @@ class Bench:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.verify_engine.close()
+        engine = self.__dict__.get("verify_engine")  # there once it was asked for
+        if engine is not None:
+            engine.close()
 
     @cached_property
     def material(self) -> Material:

@@ -61,6 +61,7 @@ class CheckResult:
             "suspects": list(self.suspects),
             "why_suspected": self.why_suspected,
             "fix": self.fix,
+            "is_plugin_fault": self.is_plugin_fault,
             "seconds": round(self.seconds, 3),
         }
 

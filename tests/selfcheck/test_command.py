@@ -59,6 +59,7 @@ def test_a_plugin_that_raises_ends_with_3_and_json_tells_all(selfcheck):
     assert found["estimator"]["outcome"] == "failed"
     assert "rlvr-plugin-mistakes 0.1.0" in found["estimator"]["why_suspected"]
     assert found["estimator"]["fix"]
+    assert [name for name, one in found.items() if one["is_plugin_fault"]] == ["estimator"]
 
 
 def test_a_stack_that_is_wrong_ends_with_2(selfcheck):
