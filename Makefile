@@ -29,8 +29,8 @@ docs: setup
 bench-trl: .venv-trl/.ready
 	.venv-trl/bin/python benchmarks/step_vs_trl.py S same --steps 40 --threads 1
 	.venv-trl/bin/python benchmarks/step_vs_trl.py M same --steps 30 --threads 1
-	.venv-trl/bin/python benchmarks/step_vs_trl.py demo same --steps 8
-	.venv-trl/bin/python benchmarks/step_vs_trl.py demo less --steps 8
+	.venv-trl/bin/python benchmarks/step_vs_trl.py demo same --steps 6 --no-plain
+	.venv-trl/bin/python benchmarks/step_vs_trl.py demo less --steps 6
 	.venv-trl/bin/python benchmarks/memory.py demo
 
 .venv-trl/.ready: pyproject.toml requirements/trl.txt requirements/constraints-cpu.txt

@@ -43,7 +43,7 @@ from rlvr_core.rollout.transformers_engine import TransformersEngine
 from rlvr_core.train.session import StepSession
 from rlvr_core.train.step import collect, learn
 
-WARM_UP = 2
+WARM_UP = 1
 
 
 class Ledger:
@@ -94,6 +94,7 @@ class OurSide:
                 autocast=self.runtime.accelerator.autocast,
                 share_prompts=False,
             )
+        self.model = model
         self.ledger = Ledger(model)
         self.rows = {row.id: row for row in self.runtime.train_rows}
         self.steps = 0
@@ -123,6 +124,7 @@ class OurSide:
             ]
         clock = Clock()
         learn(self.runtime, session, groups)
+        self.runtime.engine.push(self.model, self.steps)
         learning = clock.read()
         self.collect_times.add(collecting)
         self.learn_times.add(learning)
@@ -218,8 +220,12 @@ class Paired(TrainerCallback):
     def __init__(self, trainer_rewards: list[float]) -> None:
         self.rewards = trainer_rewards
         self.batches: list[Batch] = []
-        self.times = {"TRL": Times(), "ours": Times(), "plain": Times()}
-        self.sides: dict[str, object] = {}
+        self.times = {"TRL": Times()}
+        self.sides: dict[str, OurSide | PlainSide] = {}
+
+    def add(self, name: str, side: OurSide | PlainSide) -> None:
+        self.sides[name] = side
+        self.times[name] = Times()
 
     def on_step_begin(self, args, state, control, **_) -> None:
         self.clock = Clock()
@@ -316,7 +322,7 @@ def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> 
     ours = pair.sides["ours"]
     parts = [statistics.median(t.wall[WARM_UP:]) for t in (ours.collect_times, ours.learn_times)]
     print(f"  ours  sampling and verifying {parts[0]:.3f} s, learning {parts[1]:.3f} s")
-    for name in ("ours", "plain"):
+    for name in pair.sides:
         for clock in ("wall", "cpu"):
             found = ratios(getattr(pair.times["TRL"], clock), getattr(pair.times[name], clock))
             low, middle, high = statistics.quantiles(found, n=4)
@@ -333,8 +339,8 @@ def report(case: Case, work: str, pair: Paired, trl_ledger: Ledger, trainer) -> 
     fresh = AutoModelForCausalLM.from_pretrained(case.model, dtype=torch.float32)
     moved = movement(trainer.model, fresh)
     print(f"  TRL moved weights by up to {moved.abs().max():.2e}")
-    for name, other in (("ours", ours.runtime.policy.model), ("plain", pair.sides["plain"].model)):
-        apart = movement(trainer.model, other)
+    for name, side in pair.sides.items():
+        apart = movement(trainer.model, side.model)
         print(
             f"  TRL and {name} differ by up to {apart.abs().max():.2e}, "
             f"{apart.norm() / moved.norm():.2%} of the movement (L2)"
@@ -355,6 +361,7 @@ def main() -> int:
     parser.add_argument("work", choices=["same", "less"])
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--no-plain", action="store_true", help="leave the plain loop out")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     with ExitStack() as stack:
@@ -364,8 +371,9 @@ def main() -> int:
         trainer, pair = make_trainer(case, folder, tokenizer, arguments.steps)
         trl_ledger = Ledger(trainer.model)
         ours = OurSide(case, folder / "ours", arguments.work, stack)
-        rate = trainer.args.learning_rate
-        pair.sides = {"ours": ours, "plain": PlainSide(case, tokenizer, rate)}
+        pair.add("ours", ours)
+        if not arguments.no_plain:
+            pair.add("plain", PlainSide(case, tokenizer, trainer.args.learning_rate))
         print(f"{case.name}: rows of up to {rows_width(case)} positions")
         trainer.train()
         report(case, arguments.work, pair, trl_ledger, trainer)
