@@ -15,7 +15,6 @@ import fixture_resume  # noqa: E402
 import stacks  # noqa: E402
 from forked_runs import Forker  # noqa: E402
 
-from rlvr_core.api import FinishReason, Group, Rollout, Segment  # noqa: E402
 from rlvr_core.train.progress import Silent  # noqa: E402
 from rlvr_core.train.run import train  # noqa: E402
 
@@ -111,29 +110,4 @@ def session_of():
 @pytest.fixture
 def make_groups():
     """Return a function that makes groups of made-up rollouts with given rewards."""
-
-    def make(runtime, rewards, seed=0, longest=6):
-        generator = torch.Generator().manual_seed(seed)
-        groups = []
-        for row, of_group in zip(runtime.train_rows, rewards, strict=False):
-            rollouts = []
-            for index, reward in enumerate(of_group):
-                length = int(torch.randint(1, longest + 1, (1,), generator=generator))
-                ids = torch.randint(3, 259, (length,), generator=generator).tolist()
-                rollouts.append(
-                    Rollout(
-                        row=row,
-                        sample_index=index,
-                        completion="",
-                        segments=[Segment(token_ids=ids, logps=[-1.0] * length)],
-                        finish_reason=FinishReason.STOP,
-                        weights_version=0,
-                        sampled_under=row.prompt,
-                        trained_under=row.prompt,
-                        reward=reward,
-                    )
-                )
-            groups.append(Group(row=row, rollouts=rollouts))
-        return groups
-
-    return make
+    return stacks.made_up_groups

@@ -14,10 +14,19 @@ from safetensors.torch import load_file
 
 SCRIPT = Path(__file__).with_name("two_processes.py")
 LIVE, MIXED, DEAD = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]
+MASKED = [None] * 4
 PATTERNS = {
+    "sampled and judged": None,  # first, since the engine counts updates
     "both have signal": [LIVE, MIXED, MIXED, LIVE],
     "one has nothing but dead groups": [LIVE, MIXED, DEAD, DEAD],
     "no process has signal": [DEAD, DEAD, DEAD, DEAD],
+    "one has nothing but masked rollouts": [LIVE, MIXED, MASKED, MASKED],
+}
+ANY_LETTER = {"type": "exact-match", "answer": [chr(code) for code in range(65, 91)]}
+STACK = {
+    "advantage": ["grpo", {"ppo-clip": {"aggregation": "token-mean"}}],
+    "rollout": {"max_completion_tokens": 1, "group_size": 8, "prompts_per_step": 8},
+    "judged_by": ANY_LETTER,
 }
 
 
@@ -25,8 +34,7 @@ def test_two_processes_make_the_update_of_one(write_stack, runtimes, tmp_path):
     spec = importlib.util.spec_from_file_location("two_processes", SCRIPT)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    loss = {"ppo-clip": {"aggregation": "token-mean"}}
-    stack = write_stack(advantage=["grpo", loss])
+    stack = write_stack(**STACK)
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
     patterns = json.dumps(list(PATTERNS.values()))
 
@@ -40,16 +48,21 @@ def test_two_processes_make_the_update_of_one(write_stack, runtimes, tmp_path):
     )
 
     assert launched.returncode == 0, launched.stderr[-3000:]
-    with runtimes(advantage=["grpo", loss]) as runtime:
+    with runtimes(**STACK) as runtime:
         for number, (name, rewards) in enumerate(PATTERNS.items()):
             weights, facts = script.update_once(runtime, rewards)
-            for rank in (0, 1):
-                found = json.loads((tmp_path / f"both-{number}.{rank}.json").read_text())
+            both = [
+                json.loads((tmp_path / f"both-{number}.{rank}.json").read_text()) for rank in (0, 1)
+            ]
+            assert sorted(both[0]["rollouts"] + both[1]["rollouts"]) == sorted(facts["rollouts"])
+            for rank, found in enumerate(both):
                 assert found["loss"] == pytest.approx(facts["loss"], abs=1e-6), name
                 assert found["tokens"] == facts["tokens"], name
-                both = load_file(tmp_path / f"both-{number}.{rank}")
+                loaded = load_file(tmp_path / f"both-{number}.{rank}")
                 for key, weight in weights.items():
-                    torch.testing.assert_close(both[key], weight, atol=1e-6, rtol=0, msg=key)
+                    torch.testing.assert_close(loaded[key], weight, atol=1e-6, rtol=0, msg=key)
+            if rewards is None:
+                assert facts["tokens"] > 0, "nothing was learnt"
 
 
 def test_copies_of_a_row_go_to_one_process_also_in_later_rounds(runtimes, session_of):

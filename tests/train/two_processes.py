@@ -12,7 +12,7 @@ from rlvr_core.api import FinishReason, Group, Rollout, Segment
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.prepare import prepare
 from rlvr_core.train.session import StepSession
-from rlvr_core.train.step import learn
+from rlvr_core.train.step import collect, learn
 
 
 def make_groups(runtime, rewards):
@@ -39,16 +39,30 @@ def make_groups(runtime, rewards):
 
 
 def update_once(runtime, rewards):
-    """Make one plain gradient step from the same weights, and return what came of it."""
+    """Make one plain gradient step from the same weights, and return what came of it.
+
+    Args:
+        runtime: Of this process.
+        rewards: Of the groups of all processes; None: the groups are sampled and judged.
+    """
     model = runtime.policy.model
     before = {name: value.clone() for name, value in model.state_dict().items()}
     runtime.optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     runtime.controls.learning_rate = 1.0
     session = StepSession(runtime=runtime, step=1, weights_version=0, prompts_drawn=0)
-    result = learn(runtime, session, runtime.share_of_rank(make_groups(runtime, rewards)))
+    if rewards is None:
+        groups = collect(runtime, session).groups
+    else:
+        groups = runtime.share_of_rank(make_groups(runtime, rewards))
+    result = learn(runtime, session, groups)
     after = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(before)
-    return after, {"loss": result.loss, "tokens": result.trained_tokens}
+    sampled = [
+        [rollout.row.id, rollout.sample_index, rollout.segments[0].token_ids, rollout.reward]
+        for group in groups
+        for rollout in group.rollouts
+    ]
+    return after, {"loss": result.loss, "tokens": result.trained_tokens, "rollouts": sampled}
 
 
 def main(stack, patterns, target):

@@ -72,6 +72,18 @@ def test_a_small_float_ground_truth_is_read_as_a_number(judge):
     assert judge(r"\boxed{0.00001}", 1e-5).score == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "gold"),
+    [("-5", "-5"), ("−5", "-5"), ("$1,000", "1000"), ("5.0", "5"), ("5.", "5"), ("-0", "0")],
+)
+def test_signs_separators_and_trailing_points_are_part_of_a_number(judge, text, gold):
+    for form in (rf"\boxed{{{text}}}", f"The answer is {text}"):
+        assert judge(form, gold).score == 1, form
+    assert judge(rf"\boxed{{{text}}}", gold.removeprefix("-") + "1").score == 0
+    if gold == "-5":
+        assert judge(rf"\boxed{{{text}}}", "5").score == 0
+
+
 @pytest.mark.parametrize("answer", [[], True, False])
 def test_a_ground_truth_that_names_no_answer_is_refused(answer):
     with pytest.raises(ValidationError):
