@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rlvr_core.cli.train import require_train_extra
+from rlvr_core.evaluate.layout import described_changes
 
 if TYPE_CHECKING:
     from rlvr_core.train.check_resume import Comparison, ResumeCheck
@@ -42,8 +43,6 @@ def check_and_print(prepared: Prepared, out: Path, *, json: bool) -> None:
 
 def lines(found: ResumeCheck) -> Iterator[str]:
     """Say in plain lines what is the same and what is not."""
-    from rlvr_core.train.resume import described
-
     start = f"checkpoint {found.step - 1:06d}" if found.step > 1 else "the beginning"
     yield f"step {found.step}, made again from {start}"
     yield from _compared(found.sampled_anew)
@@ -51,7 +50,7 @@ def lines(found: ResumeCheck) -> Iterator[str]:
         yield "and once more, with the completions and verdicts of the run"
         yield from _compared(found.replayed)
     if found.surroundings:
-        yield f"other surroundings than those of the run: {described(found.surroundings)}"
+        yield f"other surroundings than those of the run: {described_changes(found.surroundings)}"
     if found.is_equal:
         yield "equal in every bit: a resume makes the run that an unbroken one would be"
     elif found.replayed and found.replayed.is_equal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,7 @@ CHECKPOINTS = "checkpoints"
 DISCARDED = "discarded"
 PARSE_FAILURES = ("no_answer", "malformed")
 """Failures that mean: no answer could be read at all."""
+_LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,19 @@ def recorded_file(step: int) -> str:
 def stack_file(manifest: Mapping[str, Json]) -> str:
     """Return the name, inside a run folder, of the stack that the run is made with now."""
     return str(manifest.get("stack_file", STACK))
+
+
+def described_changes(changes: Mapping[str, Sequence[Json]]) -> str:
+    """Return what a resume found changed, (before, now) by key path, in one line."""
+    return "; ".join(
+        f"{key} was {short_text(was)}, is {short_text(now)}" for key, (was, now) in changes.items()
+    )
+
+
+def short_text(value: Json) -> str:
+    """Return a value as people read it, cut where it is long."""
+    text = value if isinstance(value, str) else to_json_text(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
 def evaluation_file(step: int, split: str) -> str:

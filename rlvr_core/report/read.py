@@ -87,7 +87,7 @@ def read_run(path: Path) -> Run:
     """
     manifest = layout.read_manifest(path)
     metrics, evals, events = (layout.read_json_lines(path / name) for name in layout.LOGS)
-    stack = path / layout.STACK
+    stack = path / layout.stack_file(manifest)
     by_step = {line["step"]: line for line in metrics.records if "step" in line}
     by_split = {
         (line["step"], line["split"]): line

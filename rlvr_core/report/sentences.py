@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.evaluate.statistics import PairedDifference
 from rlvr_core.report.compare import Accuracy, ArmComparison, Change, FormatShare
 from rlvr_core.report.read import Run
@@ -19,7 +20,9 @@ def sentences(
     comparisons: Sequence[ArmComparison],
 ) -> list[str]:
     """Return the report's verdict, the most important sentence first."""
-    said = [_incomplete(name, run) for name, run in (("verifier", verifier), ("control", control))]
+    both = (("verifier", verifier), ("control", control))
+    said = [_incomplete(name, run) for name, run in both]
+    said += [sentence for name, run in both if run for sentence in _resumed(name, run)]
     rewarding = _rewarding_graders(changes)
     if verifier is None and control is not None:
         said.append(
@@ -121,6 +124,21 @@ def _incomplete(arm: str, run: Run | None) -> str:
         f"Incomplete: the {arm} arm has {run.steps_done} of {run.steps_planned} steps "
         f"(status “{run.manifest.get('status', 'unknown')}”)."
     )
+
+
+def _resumed(arm: str, run: Run) -> list[str]:
+    """Say what was changed, or only was not the same any more, when the run was continued."""
+    said = []
+    for entry in run.manifest.get("resumes", []):
+        start = f"The {arm} arm was continued after step {entry['at_step']}"
+        if entry.get("changed"):
+            said.append(f"{start} with changes: {described_changes(entry['changed'])}.")
+        if entry.get("surroundings"):
+            said.append(
+                f"{start} with other surroundings: {described_changes(entry['surroundings'])}. "
+                f"Its results agree with those of an unbroken run to rounding."
+            )
+    return said
 
 
 def _gain(change: Change) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING, Protocol
 
 from rlvr_core.api.rollouts import FinishReason
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,8 +81,8 @@ def save(
         try:
             model.save_pretrained(aside)
             tokenizer.save_pretrained(aside)
-            with (aside / OPTIMIZER).open("wb") as file:
-                torch.save(optimizer.state_dict(), file)
+            with (aside / OPTIMIZER).open("wb") as opened:
+                torch.save(optimizer.state_dict(), opened)
         except (RuntimeError, SafetensorError) as exc:  # what they make of a full disk
             if isinstance(exc.__context__, OSError):
                 raise exc.__context__ from exc

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +26,6 @@ SURROUNDINGS = (
     "system", "machine", "cpu", "python", "torch", "transformers", "threads", "devices", "processes"
 )  # fmt: skip
 """Keys of the manifest's ``hardware`` on which the bits of results depend."""
-_LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +128,16 @@ def events(resumption: Resumption, step: int) -> list[dict[str, Json]]:
     """Return the events that tell of a resume with changes."""
     found: list[dict[str, Json]] = []
     if resumption.changed:
-        reason = f"continued with changes: {described(resumption.changed)}"
+        reason = f"continued with changes: {layout.described_changes(resumption.changed)}"
         found.append({"step": step, "kind": "changed", "reason": reason})
     if resumption.surroundings:
+        what = layout.described_changes(resumption.surroundings)
         reason = (
-            f"continued with other surroundings: {described(resumption.surroundings)}. Results "
-            f"agree with those of an unbroken run to rounding, and not in every bit"
+            f"continued with other surroundings: {what}. Results agree with those of an unbroken "
+            f"run to rounding, and not in every bit"
         )
         found.append({"step": step, "kind": "warn", "monitor": "core", "reason": reason})
     return found
-
-
-def described(found: Changes) -> str:
-    """Return changes in one line."""
-    parts = (f"{key} was {_short(was)}, is {_short(now)}" for key, (was, now) in found.items())
-    return "; ".join(parts)
 
 
 def _refuse(
@@ -154,8 +147,8 @@ def _refuse(
     if "control" in changed:
         raise RunFolderError(
             "RLVR-T101",
-            f"{out} holds a run whose control is {_short(changed['control'][0])}, "
-            f"and not {_short(changed['control'][1])}",
+            f"{out} holds a run whose control is {layout.short_text(changed['control'][0])}, "
+            f"and not {layout.short_text(changed['control'][1])}",
             origin=str(out),
             fix="choose another folder: an arm of an experiment keeps what rewards it",
         )
@@ -164,7 +157,7 @@ def _refuse(
             "RLVR-T101",
             f"{out} holds a run that differs from this stack in: {', '.join(changed)}",
             origin=str(out),
-            cause=described(changed),
+            cause=layout.described_changes(changed),
             fix=f"resume with what the run had (its stack is {stack}); or go on with the changes "
             "by --allow-changes, which writes them down; or choose another folder for a new run",
         )
@@ -213,8 +206,3 @@ def _stack_differences(before: Json, now: Json, path: str = "") -> dict[str, tup
             found |= _stack_differences(before.get(key), now.get(key), inner)
         return found
     return {} if before == now else {path: (before, now)}
-
-
-def _short(value: Json) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
