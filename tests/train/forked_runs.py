@@ -27,7 +27,7 @@ class Forker:
     def __init__(self, path):
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(path),
+            "PYTHONPATH": os.pathsep.join([*path, os.environ.get("PYTHONPATH", "")]),
             "OMP_NUM_THREADS": "1",
             "OMP_WAIT_POLICY": "PASSIVE",
         }
