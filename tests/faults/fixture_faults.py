@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
@@ -87,6 +88,14 @@ class Odd(RowVerifier):
 
     def do_end_generator(self, row: VerifyRow) -> Verdict:
         raise GeneratorExit
+
+    def do_doze(self, row: VerifyRow) -> Verdict:
+        time.sleep(0.2)
+        return self.judge(0.5)
+
+    def do_hang(self, row: VerifyRow) -> Verdict:
+        time.sleep(300)
+        return self.judge(0.5)
 
     def do_alarm(self, row: VerifyRow) -> Verdict:
         """Bound itself with a signal, as checkers of mathematics do."""

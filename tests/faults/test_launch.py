@@ -6,9 +6,10 @@ import pytest
 import stacks
 import torch
 
-from rlvr_core.api.errors import StackError
+from rlvr_core.api.errors import PluginError, StackError
 from rlvr_core.cli.main import main
 from rlvr_core.config.load import load_stack
+from rlvr_core.rollout.transformers_engine import TransformersEngine
 from rlvr_core.train.processes import SHARDING, make_accelerator
 
 
@@ -36,6 +37,18 @@ def test_accumulation_steps_of_a_launcher_do_not_scale_the_gradient(write_stack,
     assert any(gradient.any() for gradient in found["1"].values())
     for name, gradient in found["1"].items():
         assert torch.equal(gradient, found["4"][name]), name
+
+
+def test_an_engine_that_fails_is_no_plugins_fault(run, monkeypatch):
+    def fail(engine, rows, told):
+        raise RuntimeError("device lost")
+
+    monkeypatch.setattr(TransformersEngine, "_decode", fail)
+
+    with pytest.raises(RuntimeError, match="device lost") as raised:
+        run()
+
+    assert not isinstance(raised.value, PluginError), "it is not the sampler's, which called it"
 
 
 def test_memory_that_runs_out_is_named_with_what_to_lower(

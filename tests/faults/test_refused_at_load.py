@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
@@ -36,6 +37,15 @@ PLUGINS = {
     ("monitors", "verifier-health"): verifier_health.VerifierHealthConfig,
     ("control", "control-random"): control_random.ControlRandomConfig,
 }
+REF = PluginRef(
+    family=Family.VERIFIERS,
+    plugin="made-up",
+    name="made-up",
+    value="made_up:MadeUp",
+    distribution="rlvr-plugin-made-up",
+    version="0.1.0",
+    config={},
+)
 NOT_FINITE = (".nan", ".inf", "-.inf")
 
 
@@ -193,6 +203,19 @@ def test_null_switches_clipping_off(tmp_path):
     assert prepare(path).resolved.stack.train.max_grad_norm is None
 
 
+@pytest.mark.parametrize(
+    "found",
+    [partial(exact_match.ExactMatch), exact_match.ExactMatch(), len, "text"],
+    ids=["partial", "instance", "function", "text"],
+)
+def test_what_is_no_class_is_no_plugin_and_says_so(found):
+    with pytest.raises(PluginError, match="is not a plugin class") as refused:
+        check_class(REF, found)
+
+    assert refused.value.code == "RLVR-P104"
+    assert "must name a class that inherits" in str(refused.value)
+
+
 def test_a_ground_truth_may_not_claim_the_word_that_routes_a_row():
     from rlvr_core.api import RowVerifier, Strict
 
@@ -205,18 +228,8 @@ def test_a_ground_truth_may_not_claim_the_word_that_routes_a_row():
         def verify_row(self, row):
             return self.judge(1.0)
 
-    ref = PluginRef(
-        family=Family.VERIFIERS,
-        plugin="claims",
-        name="claims",
-        value="x:Claims",
-        distribution="rlvr-plugin-claims",
-        version="0.1.0",
-        config={},
-    )
-
     with pytest.raises(PluginError, match="its GroundTruth declares 'type'"):
-        check_class(ref, Claims)
+        check_class(REF, Claims)
 
 
 @pytest.mark.parametrize("word", ["completions", "completion", "reward", "advantage", "step", "a"])
