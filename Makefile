@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 READY := .venv/.ready
 
-.PHONY: setup check test demo docs clean bench-trl
+.PHONY: setup check test test-vllm demo docs clean bench-trl
 
 setup: $(READY)
 
@@ -18,6 +18,17 @@ check: setup
 
 test: setup
 	.venv/bin/python -m pytest
+
+# The tests of the vLLM engine, in an environment of its own: vLLM wants other versions.
+test-vllm: .venv-vllm/.ready
+	.venv-vllm/bin/python -m pytest -m vllm tests/vllm
+
+# vLLM brings three packages that cannot be imported beside the CPU build of torch, and needs none.
+.venv-vllm/.ready: pyproject.toml requirements/vllm.txt requirements/constraints-vllm.txt
+	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install -r requirements/vllm.txt -c requirements/constraints-vllm.txt
+	.venv-vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
+	touch $@
 
 demo: setup
 	.venv/bin/rlvr demo
