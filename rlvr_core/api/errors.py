@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import ClassVar
 
 CATALOGUE: dict[str, str] = {
     # S: the stack file and the command line
@@ -65,10 +66,15 @@ class RlvrError(Exception):
         cause: Why, usually the text of the underlying exception.
         fix: What to do next.
         report: Where to report it, when the fault is a third party's.
+
+    Raises:
+        KeyError: There is no such code.
     """
 
-    exit_code = 1
-    party = ""
+    exit_code: ClassVar[int] = 1
+    """Of a command that ends with this error."""
+    party: ClassVar[str] = ""
+    """Who is at fault, as the headline says it; empty where nobody is."""
 
     def __init__(
         self,
@@ -153,14 +159,12 @@ class RunFolderError(RlvrError, FileExistsError):
     """The run folder is not one this command may use. Exit code 2."""
 
     exit_code = 2
-    party = ""
 
 
 class RunEndedError(RlvrError, RuntimeError):
     """The run stopped before its last step. Exit code 4."""
 
     exit_code = 4
-    party = ""
 
 
 class EnvironmentFault(RlvrError, OSError):
@@ -170,10 +174,22 @@ class EnvironmentFault(RlvrError, OSError):
     party = "the environment's fault"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'?"`` for the closest known name, or an empty string."""
-    close = get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)
-    return f"; did you mean {close[0]!r}?" if close else ""
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like `name`; None when none is much like it."""
+    return next(iter(get_close_matches(name.lower(), list(known), n=1, cutoff=0.6)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str], then: str = "") -> str:
+    """Return ``"; did you mean 'x'?"`` for the closest known name, or an empty string.
+
+    Args:
+        name: As somebody wrote it.
+        known: What there is.
+        then: A sentence to go on with, such as ``Known: x, y``; it follows in either case.
+    """
+    close = closest(name, known)
+    hint = "" if close is None else f"; did you mean {close!r}?"
+    return f"{hint or '.'} {then}" if then else hint
 
 
 def listed(names: Iterable[str], limit: int = 10) -> str:
@@ -181,6 +197,16 @@ def listed(names: Iterable[str], limit: int = 10) -> str:
     ordered = sorted(names)
     shown = ", ".join(ordered[:limit])
     return shown + (f", … ({len(ordered) - limit} more)" if len(ordered) > limit else "")
+
+
+def shortened(text: str, limit: int) -> str:
+    """Return text of at most `limit` characters: what is longer is cut, and ends in ``…``."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def described(value: object) -> str:
+    """Return the type of a value and its text, cut at 80 characters, for use in a message."""
+    return "None" if value is None else f"{type(value).__name__} {shortened(repr(value), 80)}"
 
 
 def _indent(text: str) -> str:

@@ -78,7 +78,8 @@ class LazyGroup(TyperGroup):
         """Find the verb; say what was meant when there is none of that name."""
         if args and args[0] not in self._table(ctx) and not args[0].startswith("-"):
             known = self._table(ctx)
-            ctx.fail(f"no verb {args[0]!r}{did_you_mean(args[0], known)} Verbs: {', '.join(known)}")
+            verbs = f"Verbs: {', '.join(known)}"
+            ctx.fail(f"no verb {args[0]!r}{did_you_mean(args[0], known, verbs)}")
         return super().resolve_command(ctx, args)
 
     def _table(self, ctx: Any) -> dict[str, tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rlvr_core.api.errors import DataError, StackError
+from rlvr_core.api.errors import DataError, StackError, shortened
 
 if TYPE_CHECKING:
     from rlvr_core.api.verdicts import Json, Verdict
@@ -156,7 +156,7 @@ def _print_table(lines: Sequence[Mapping[str, Any]]) -> None:
         shown = [f"{key}: {value}" for key, value in line["diagnostics"].items()]
         diagnostics = " ".join("; ".join(shown).split())
         # Of the columns this one alone may shrink; its text is cut then, never wrapped.
-        last = Text(_cut(diagnostics), no_wrap=True, overflow="ellipsis")
+        last = Text(shortened(diagnostics, _SHOWN_CHARACTERS), no_wrap=True, overflow="ellipsis")
         style = "" if _agrees(line) else "bold red"
         table.add_row(*(Text(cell) for cell in cells), last, style=style)
     make_console().print(table)
@@ -201,11 +201,7 @@ def _json_text(value: Json) -> str:
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return f"{value:.4g}" if isinstance(value, float) else _cut(str(value))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+    return f"{value:.4g}" if isinstance(value, float) else shortened(str(value), _SHOWN_CHARACTERS)
 
 
 def _name(file: str) -> str:

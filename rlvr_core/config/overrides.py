@@ -97,10 +97,8 @@ class _Override:
             index = int(parts[0])
             return self._set_in_entry(entries, index, (section, index), parts[1:])
         known = [name for name in names if name]
-        return (
-            f"{section} has no plugin {parts[0]!r}{did_you_mean(parts[0], known)} "
-            f"In the stack: {listed(known) or 'none'}"
-        )
+        there_is = f"In the stack: {listed(known) or 'none'}"
+        return f"{section} has no plugin {parts[0]!r}{did_you_mean(parts[0], known, there_is)}"
 
     def _set_in_entry(self, holder: Json, step: str | int, path: Path, parts: list[str]) -> str:
         entry = holder[step]

@@ -114,10 +114,8 @@ def _also_names_verifiers(sections: Sections) -> Iterator[Problem]:
     for position, name in enumerate(evaluate.also):
         loc = ("evaluate", "also", position)
         if name not in names:
-            hint = did_you_mean(name, names)
-            yield Problem(
-                loc, f"no verifier of the stack is named {name!r}{hint} Verifiers: {listed(names)}"
-            )
+            hint = did_you_mean(name, names, f"Verifiers: {listed(names)}")
+            yield Problem(loc, f"no verifier of the stack is named {name!r}{hint}")
         elif name in evaluate.also[:position]:
             yield Problem(loc, f"{name!r} is listed twice")
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rlvr_core.api.errors import did_you_mean
+from rlvr_core.api.errors import closest, did_you_mean, shortened
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.positions import Problem
 from rlvr_core.config.yaml_source import Path, parse_scalar
@@ -69,9 +68,8 @@ def unknown_key(key: str, allowed: Collection[str]) -> str:
     """Return the message for a key that is not one of `allowed`."""
     if not allowed:
         return "unknown key; no keys are allowed here"
-    return f"unknown key{did_you_mean(str(key), allowed)} Allowed: {', '.join(allowed)}".replace(
-        "unknown key Allowed", "unknown key. Allowed"
-    )
+    hint = did_you_mean(key, allowed, f"Allowed: {', '.join(allowed)}")
+    return f"unknown key{hint}"
 
 
 def keys_of(model: type[BaseModel]) -> list[str]:
@@ -104,8 +102,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel], extra_keys: Collectio
 def _choice(context: Mapping[str, Any], value: Json) -> str:
     expected = str(context.get("expected", ""))
     words = [word.strip("'") for word in expected.replace(" or ", ", ").split(", ")]
-    close = get_close_matches(str(value).lower(), words, n=1, cutoff=0.6)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    close = closest(str(value), words)
+    hint = "" if close is None else f" (did you mean {close!r}?)"
     return f"must be {expected}{hint}"
 
 
@@ -141,7 +139,7 @@ def _shown(value: Json) -> str:
         text = repr(value)
     else:
         text = json.dumps(value, default=repr, ensure_ascii=False)
-    return text if len(text) <= 60 else text[:57] + "…"
+    return shortened(text, 60)
 
 
 def _sentence(message: str) -> str:

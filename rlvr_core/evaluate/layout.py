@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlvr_core.api.errors import RunFolderError
+from rlvr_core.api.errors import RunFolderError, shortened
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
 
@@ -69,7 +69,7 @@ def described_changes(changes: Mapping[str, Sequence[Json]]) -> str:
 def short_text(value: Json) -> str:
     """Return a value as people read it, cut where it is long."""
     text = value if isinstance(value, str) else to_json_text(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+    return shortened(text, _LONGEST_VALUE)
 
 
 def evaluation_file(step: int, split: str) -> str:

@@ -36,10 +36,11 @@ def resolve_model(
     folder = (base or Path()) / Path(name).expanduser()
     if _is_folder(folder):
         return _checked(folder)
-    if "/" not in name and did_you_mean(name, [BUILT_IN]):
+    meant = "" if "/" in name else did_you_mean(name, [BUILT_IN])
+    if meant:
         raise StackError(
             "RLVR-S106",
-            f"there is no model {name!r}{did_you_mean(name, [BUILT_IN])}",
+            f"there is no model {name!r}{meant}",
             fix=f"write {BUILT_IN!r}, a folder, or a whole hub id such as 'owner/name'",
         )
     if _HUB_ID.fullmatch(name) and not name.startswith("."):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlvr_core.api.errors import described
 from rlvr_core.api.events import STEP_METRICS, Action, ActionKind
 from rlvr_core.api.rollouts import Group, Message, Prompt, Rollout, Row
 from rlvr_core.api.session import PolicyLoss, TokenBatch
@@ -35,7 +36,7 @@ def rows(returned: object, count: int) -> list[Row]:
     chosen = _items(returned, count, "rows")
     for place, row in enumerate(chosen):
         if not isinstance(row, Row):
-            raise Unfit(f"expected a Row at {place}, got {_shown(row)}")
+            raise Unfit(f"expected a Row at {place}, got {described(row)}")
     return chosen
 
 
@@ -46,7 +47,7 @@ def prompt(returned: object) -> Prompt:
     messages = _listed(returned, "a string or a tuple of Message")
     if messages and all(isinstance(message, Message) for message in messages):
         return tuple(messages)
-    raise Unfit(f"expected a string or a tuple of Message, got {_shown(returned)}")
+    raise Unfit(f"expected a string or a tuple of Message, got {described(returned)}")
 
 
 def groups(returned: object, expected: Sequence[Row]) -> list[Group]:
@@ -54,7 +55,7 @@ def groups(returned: object, expected: Sequence[Row]) -> list[Group]:
     found = _items(returned, len(expected), "groups")
     for place, (group, row) in enumerate(zip(found, expected, strict=True)):
         if not isinstance(group, Group):
-            raise Unfit(f"expected a Group at {place}, got {_shown(group)}")
+            raise Unfit(f"expected a Group at {place}, got {described(group)}")
         if group.row.id != row.id:
             raise Unfit(f"expected the group of row {row.id!r} at {place}, got {group.row.id!r}")
         if not group.rollouts:
@@ -86,13 +87,13 @@ def verdicts(returned: object, count: int) -> list[Verdict]:
     found = _items(returned, count, "verdicts")
     for place, verdict in enumerate(found):
         if not isinstance(verdict, Verdict):
-            raise Unfit(f"expected a Verdict at {place}, got {_shown(verdict)}")
+            raise Unfit(f"expected a Verdict at {place}, got {described(verdict)}")
         if verdict.is_judgement and not _is_usable(number(verdict.score)):
-            raise Unfit(f"expected a finite score at {place}, got {_shown(verdict.score)}")
+            raise Unfit(f"expected a finite score at {place}, got {described(verdict.score)}")
         if verdict.score is not None and not verdict.is_judgement:
             raise Unfit(
                 f"expected no score with status {verdict.status} at {place}, "
-                f"got {_shown(verdict.score)}"
+                f"got {described(verdict.score)}"
             )
     return found
 
@@ -102,7 +103,7 @@ def keeps(returned: object, count: int) -> list[bool]:
     found = _items(returned, count, "truth values")
     for place, keep in enumerate(found):
         if keep is None or isinstance(keep, str):
-            raise Unfit(f"expected True or False at {place}, got {_shown(keep)}")
+            raise Unfit(f"expected True or False at {place}, got {described(keep)}")
     return [bool(keep) for keep in found]
 
 
@@ -135,7 +136,7 @@ def weights(returned: Any, tokens: TokenBatch) -> Tensor:
 def loss(returned: object, tokens: TokenBatch) -> PolicyLoss:
     """Check a loss: `PolicyLoss` with [T] tensors. Its finiteness is a monitor's business."""
     if not isinstance(returned, PolicyLoss):
-        raise Unfit(f"expected a PolicyLoss, got {_shown(returned)}")
+        raise Unfit(f"expected a PolicyLoss, got {described(returned)}")
     _tensor(returned.loss_T, tokens, "loss_T")
     for name, metric_T in returned.metrics.items():
         _tensor(metric_T, tokens, f"metrics[{name!r}]")
@@ -166,15 +167,15 @@ def actions(returned: object) -> list[Action]:
         found = _listed(returned, "an Action, several, or None")
     for action in found:
         if not isinstance(action, Action):
-            raise Unfit(f"expected an Action, got {_shown(action)}")
+            raise Unfit(f"expected an Action, got {described(action)}")
         if action.kind not in tuple(ActionKind):
-            raise Unfit(f"expected an ActionKind, got {_shown(action.kind)}")
+            raise Unfit(f"expected an ActionKind, got {described(action.kind)}")
         if action.kind in _LEAST_VALUE:
             least, value = _LEAST_VALUE[action.kind], number(action.value)
             if not (_is_usable(value) and value >= least):
                 raise Unfit(
                     f"expected a finite number of at least {least:g} for {action.kind}, "
-                    f"got {_shown(action.value)}"
+                    f"got {described(action.value)}"
                 )
     return found
 
@@ -186,7 +187,7 @@ def sequence_of(returned: object, kind: type) -> list[Any]:
     found = _listed(returned, f"a sequence of {kind.__name__}, or None")
     for item in found:
         if not isinstance(item, kind):
-            raise Unfit(f"expected a {kind.__name__}, got {_shown(item)}")
+            raise Unfit(f"expected a {kind.__name__}, got {described(item)}")
     return found
 
 
@@ -207,7 +208,7 @@ def _reward(value: Any, rollout: Rollout, place: int) -> float | None:
         return None
     where = f"rollout {rollout.sample_index} of group {place}"
     if rollout.reward is None:
-        raise Unfit(f"expected None for {where}, which is masked, got {_shown(value)}")
+        raise Unfit(f"expected None for {where}, which is masked, got {described(value)}")
     result = number(value)
     if not _is_usable(result):
         raise Unfit(f"expected a finite number or None for {where}, got {_unusable(value, result)}")
@@ -221,7 +222,7 @@ def _advantage(value: Any, rollout: Rollout, place: int, by_token: bool) -> Adva
     if by_token and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1:
         by_tokens = [number(one) for one in _items(value, rollout.length, f"numbers for {where}")]
         if not all(map(_is_usable, by_tokens)):
-            raise Unfit(f"expected finite numbers for {where}, got {_shown(value)}")
+            raise Unfit(f"expected finite numbers for {where}, got {described(value)}")
         return by_tokens
     result = number(value)
     if not _is_usable(result):
@@ -236,13 +237,13 @@ def _is_usable(value: float) -> bool:
 
 def _unusable(value: Any, as_number: float) -> str:
     reason = ", which float32 cannot hold" if math.isfinite(as_number) else ""
-    return f"{_shown(value)}{reason}"
+    return f"{described(value)}{reason}"
 
 
 def _tensor(returned: Any, tokens: TokenBatch, what: str) -> None:
     expected = tuple(tokens.logp_T.shape)
     if not (hasattr(returned, "shape") and hasattr(returned, "isfinite")):
-        raise Unfit(f"expected a tensor of shape {expected} for {what}, got {_shown(returned)}")
+        raise Unfit(f"expected a tensor of shape {expected} for {what}, got {described(returned)}")
     if tuple(returned.shape) != expected:
         raise Unfit(f"expected shape {expected} for {what}, got {tuple(returned.shape)}")
 
@@ -256,10 +257,5 @@ def _items(returned: object, count: int, what: str) -> list[Any]:
 
 def _listed(returned: object, what: str) -> list[Any]:
     if returned is None or isinstance(returned, str | bytes) or not isinstance(returned, Iterable):
-        raise Unfit(f"expected {what}, got {_shown(returned)}")
+        raise Unfit(f"expected {what}, got {described(returned)}")
     return list(returned)
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return f"{type(value).__name__} {text if len(text) <= 80 else text[:79] + '…'}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from rlvr_core.api.errors import PluginError, did_you_mean, listed
+from rlvr_core.api.errors import PluginError, closest, did_you_mean, listed
 from rlvr_core.api.plugin import (
     API_VERSION,
     RESERVED_CONFIG_KEYS,
@@ -108,7 +108,7 @@ def _config_problems(cls: type[Plugin]) -> list[str]:
 
 def _misspelt_verify_row(cls: type[Plugin]) -> str:
     own = {name for name in dir(cls) if callable(getattr(cls, name))} - set(dir(RowVerifier))
-    close = next((name for name in sorted(own) if did_you_mean(name, ["verify_row"])), None)
+    close = closest("verify_row", sorted(own))
     if close is None:
         return ""
     return f" but has {close!r}, which is never called{did_you_mean(close, ['verify_row'])}"

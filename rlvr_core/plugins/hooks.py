@@ -107,7 +107,6 @@ def _argument_problems(name: str, hook: str, function: Any) -> Iterator[str]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.name not in known and parameter.default is parameter.empty:
-            yield (
-                f"{name} takes {parameter.name!r}{did_you_mean(parameter.name, known)} "
-                f"{hook} offers: {', '.join(known)}"
-            )
+            offers = f"{hook} offers: {', '.join(known)}"
+            hint = did_you_mean(parameter.name, known, offers)
+            yield f"{name} takes {parameter.name!r}{hint}"

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Real
 from typing import Any
 
+from rlvr_core.api.errors import described
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.verdicts import FailureCategory, Json, Stage, Status, Verdict
 
@@ -60,12 +61,12 @@ class Contract:
             ContractError: It is not a verdict that this verifier may return.
         """
         if not isinstance(verdict, Verdict):
-            raise ContractError(f"expected a Verdict, got {_described(verdict)}")
+            raise ContractError(f"expected a Verdict, got {described(verdict)}")
         failure = verdict.failure
         if verdict.status not in FAILURES or failure not in FAILURES[verdict.status]:
             raise ContractError(_wrong_failure(verdict))
         if verdict.stage is not None and verdict.stage not in _STAGES:
-            raise ContractError(f"expected a Stage or None, got {_described(verdict.stage)}")
+            raise ContractError(f"expected a Stage or None, got {described(verdict.stage)}")
         score = self._checked_score(verdict)
         return encode(verdict.status, score, failure, verdict.stage, verdict.diagnostics, latency_s)
 
@@ -77,7 +78,7 @@ class Contract:
             return None
         if isinstance(score, bool) or not isinstance(score, Real):
             raise ContractError(
-                f"expected a number as score with status {status.value}, got {_described(score)}"
+                f"expected a number as score with status {status.value}, got {described(score)}"
             )
         try:
             number = float(score)
@@ -105,7 +106,7 @@ def check_count(verdicts: Any, count: int) -> Sequence[Any]:
     """
     if not isinstance(verdicts, Sequence) or isinstance(verdicts, str | bytes):
         raise ContractError(
-            f"expected a sequence of {count} verdicts from rlvr_verify, got {_described(verdicts)}"
+            f"expected a sequence of {count} verdicts from rlvr_verify, got {described(verdicts)}"
         )
     if len(verdicts) != count:
         raise ContractError(
@@ -128,7 +129,7 @@ def encode(
         ContractError: The diagnostics are not JSON, or too big.
     """
     if not isinstance(diagnostics, Mapping):
-        raise ContractError(f"expected a mapping as diagnostics, got {_described(diagnostics)}")
+        raise ContractError(f"expected a mapping as diagnostics, got {described(diagnostics)}")
     try:
         text = _encode([status, score, failure, stage, dict(diagnostics), round(latency_s, 6)])
         data = text.encode("utf-8", "surrogatepass")
@@ -164,15 +165,7 @@ def decode(data: bytes, verifier: str, version: str) -> Verdict:
 def _wrong_failure(verdict: Verdict) -> str:
     allowed = FAILURES.get(verdict.status)
     if allowed is None:
-        return f"expected a Status, got {_described(verdict.status)}"
+        return f"expected a Status, got {described(verdict.status)}"
     names = ", ".join(sorted(category.value for category in allowed if category)) or "none"
     got = getattr(verdict.failure, "value", repr(verdict.failure))
     return f"expected with status {verdict.status.value} one of these failures: {names}; got {got}"
-
-
-def _described(value: object) -> str:
-    if value is None:
-        return "None"
-    text = repr(value)
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    return f"{type(value).__name__} {shown}"

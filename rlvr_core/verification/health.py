@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from rlvr_core.api.errors import PluginError
+from rlvr_core.api.errors import PluginError, shortened
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
 from rlvr_core.config.models import VerificationSection
 from rlvr_core.verification.plan import Instance
@@ -107,7 +107,6 @@ def quantile(ordered: list[float], share: float) -> float:
 
 
 def _shown(row: RawRow, verdict: Verdict) -> str:
-    completion = row.completion if len(row.completion) <= 120 else row.completion[:119] + "…"
     failure = verdict.failure.value if verdict.failure else ""
     message = str(verdict.diagnostics.get("message", ""))[:300]
-    return f"row {row.id!r}: {failure}: {message}\n  completion {completion!r}"
+    return f"row {row.id!r}: {failure}: {message}\n  completion {shortened(row.completion, 120)!r}"

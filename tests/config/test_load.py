@@ -209,7 +209,7 @@ BAD_OVERRIDES = {
     "verifiers.othr.weight=1": (
         "command line: verifiers.othr.weight: verifiers has no plugin 'othr'; did you mean 'other'?"
     ),
-    "verifiers[7].weight=1": "verifiers has no plugin '7'",
+    "verifiers[7].weight=1": "verifiers has no plugin '7'. In the stack: ",
     "verifiers.other.weight=heavy": (
         "command line: verifiers.other.weight: must be a number, got 'heavy'"
     ),

@@ -268,7 +268,7 @@ def test_an_action_that_cannot_be_applied_is_the_monitors_fault(run):
     [
         (ActionKind.SET_LEARNING_RATE, -1.0, "got float -1.0"),
         (ActionKind.SET_LEARNING_RATE, "1.0", "got str '1.0'"),
-        (ActionKind.SET_LEARNING_RATE, None, "got NoneType None"),
+        (ActionKind.SET_LEARNING_RATE, None, "got None"),
         (ActionKind.SET_KL, math.inf, "expected a finite number of at least 0 for set-kl"),
         ("dance", 1.0, "expected an ActionKind, got str 'dance'"),
     ],

@@ -231,7 +231,7 @@ def test_none_from_a_hook_that_must_answer_is_its_fault() -> None:
     with pytest.raises(PluginError) as caught:
         dispatcher("rlvr_select_prompts", lambda self: None).select_prompts(ROWS, 1, SESSION)
 
-    assert "expected 1 rows, got NoneType None" in str(caught.value.cause)
+    assert "expected 1 rows, got None" in str(caught.value.cause)
 
 
 def test_a_hook_that_nobody_answers_is_said() -> None:
@@ -365,7 +365,7 @@ BAD_REWARDS = {
     "infinite": ([[math.inf, None], [1.0]], "expected a finite number"),
     "text": ([["1", None], [1.0]], "got str '1'"),
     "unmasked": ([[1.0, 1.0], [1.0]], "expected None for rollout 1 of group 0, which is masked"),
-    "nothing": (None, "got NoneType None"),
+    "nothing": (None, "got None"),
 }
 
 
