@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,11 @@ RESERVED_CONFIG_KEYS = frozenset({"plugin", "timeout_s", "on_timeout", "concurre
 ROUTING_KEY = "type"
 """Core's own word in a row's ``verifier``, where it names the verifier; a `GroundTruth` must not
 declare it."""
+
+
+def normalised(name: str) -> str:
+    """Return the form under which names of plugins are compared: ``-``, ``_`` and case folded."""
+    return re.sub(r"[-_]+", "-", name).lower()
 
 
 class Family(StrEnum):

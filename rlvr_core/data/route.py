@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel
 
 from rlvr_core.api.errors import did_you_mean, listed
+from rlvr_core.api.plugin import normalised
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Routes:
             return written, ""
         plugin_of = {name: self.plugin_names.get(name, name) for name in self.models}
         searches = (
-            [name for name in self.models if fold(name) == fold(written)],
+            [name for name in self.models if normalised(name) == normalised(written)],
             [name for name, plugin in plugin_of.items() if plugin == written],
-            [name for name, plugin in plugin_of.items() if fold(plugin) == fold(written)],
+            [name for name, of in plugin_of.items() if normalised(of) == normalised(written)],
         )
         for found in searches:
             if len(found) == 1:
@@ -42,11 +42,6 @@ class Routes:
         known = listed(self.models) or "none"
         guess = did_you_mean(written, {*self.models, *plugin_of.values()})
         return "", f"no verifier {written!r} in the stack{guess} (known: {known})"
-
-
-def fold(name: str) -> str:
-    """Return a name as it is compared: case and the choice of ``-`` or ``_`` don't count."""
-    return re.sub(r"[-_]+", "-", name).lower()
 
 
 def _or(names: Iterable[str]) -> str:

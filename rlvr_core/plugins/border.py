@@ -7,8 +7,9 @@ Each function returns clean data or raises `Unfit`. Numbers of any library are t
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlvr_core.api.errors import described
 from rlvr_core.api.events import STEP_METRICS, Action, ActionKind
@@ -19,12 +20,14 @@ from rlvr_core.api.verdicts import Verdict
 if TYPE_CHECKING:
     from torch import Tensor
 
+T = TypeVar("T")
 Advantage = float | list[float]
 
 LARGEST = 3.4e38
 """About the largest number that float32 holds, as which rewards and advantages enter the loss."""
 
-_LEAST_VALUE = {ActionKind.SET_LEARNING_RATE: 0.0, ActionKind.SET_KL: 0.0}
+_SETTING = (ActionKind.SET_LEARNING_RATE, ActionKind.SET_KL)
+"""Actions that need a value."""
 
 
 class Unfit(Exception):
@@ -67,19 +70,7 @@ def groups(returned: object, expected: Sequence[Row]) -> list[Group]:
 
 def rewards(returned: object, of: Sequence[Group]) -> list[list[float | None]]:
     """Check rewards, ragged [N][G]: finite, or None; a masked rollout stays masked."""
-    return [
-        [
-            _reward(reward, rollout, place)
-            for reward, rollout in zip(
-                _items(line, len(group.rollouts), f"rewards in group {place}"),
-                group.rollouts,
-                strict=True,
-            )
-        ]
-        for place, (line, group) in enumerate(
-            zip(_items(returned, len(of), "lists of rewards"), of, strict=True)
-        )
-    ]
+    return _ragged(returned, of, "rewards", _reward)
 
 
 def verdicts(returned: object, count: int) -> list[Verdict]:
@@ -109,19 +100,7 @@ def keeps(returned: object, count: int) -> list[bool]:
 
 def advantages(returned: object, of: Sequence[Group], *, by_token: bool) -> list[list[Advantage]]:
     """Check advantages, ragged [N][G]; those of masked rollouts become exactly 0."""
-    return [
-        [
-            _advantage(advantage, rollout, place, by_token)
-            for advantage, rollout in zip(
-                _items(line, len(group.rollouts), f"advantages in group {place}"),
-                group.rollouts,
-                strict=True,
-            )
-        ]
-        for place, (line, group) in enumerate(
-            zip(_items(returned, len(of), "lists of advantages"), of, strict=True)
-        )
-    ]
+    return _ragged(returned, of, "advantages", partial(_advantage, by_token=by_token))
 
 
 def weights(returned: Any, tokens: TokenBatch) -> Tensor:
@@ -162,19 +141,18 @@ def actions(returned: object) -> list[Action]:
     """Check what a monitor asks for: nothing, one action or several."""
     if returned is None:
         return []
-    found = [returned] if isinstance(returned, Action) else None
-    if found is None:
-        found = _listed(returned, "an Action, several, or None")
+    several = [returned] if isinstance(returned, Action) else returned
+    found = _listed(several, "an Action, several, or None")
     for action in found:
         if not isinstance(action, Action):
             raise Unfit(f"expected an Action, got {described(action)}")
         if action.kind not in tuple(ActionKind):
             raise Unfit(f"expected an ActionKind, got {described(action.kind)}")
-        if action.kind in _LEAST_VALUE:
-            least, value = _LEAST_VALUE[action.kind], number(action.value)
-            if not (_is_usable(value) and value >= least):
+        if action.kind in _SETTING:
+            value = number(action.value)
+            if not (_is_usable(value) and value >= 0):
                 raise Unfit(
-                    f"expected a finite number of at least {least:g} for {action.kind}, "
+                    f"expected a finite number of at least 0 for {action.kind}, "
                     f"got {described(action.value)}"
                 )
     return found
@@ -203,10 +181,27 @@ def number(value: Any) -> float:
         return math.nan
 
 
-def _reward(value: Any, rollout: Rollout, place: int) -> float | None:
+def _ragged(
+    returned: object, of: Sequence[Group], what: str, check: Callable[[Any, Rollout, str], T]
+) -> list[list[T]]:
+    """Check one value for each rollout of each group; `check` gets (value, rollout, where)."""
+    lines = _items(returned, len(of), f"lists of {what}")
+    return [
+        [
+            check(value, rollout, f"rollout {rollout.sample_index} of group {place}")
+            for value, rollout in zip(
+                _items(line, len(group.rollouts), f"{what} in group {place}"),
+                group.rollouts,
+                strict=True,
+            )
+        ]
+        for place, (line, group) in enumerate(zip(lines, of, strict=True))
+    ]
+
+
+def _reward(value: Any, rollout: Rollout, where: str) -> float | None:
     if value is None:
         return None
-    where = f"rollout {rollout.sample_index} of group {place}"
     if rollout.reward is None:
         raise Unfit(f"expected None for {where}, which is masked, got {described(value)}")
     result = number(value)
@@ -215,10 +210,9 @@ def _reward(value: Any, rollout: Rollout, place: int) -> float | None:
     return result
 
 
-def _advantage(value: Any, rollout: Rollout, place: int, by_token: bool) -> Advantage:
+def _advantage(value: Any, rollout: Rollout, where: str, *, by_token: bool) -> Advantage:
     if rollout.reward is None:
         return 0.0
-    where = f"rollout {rollout.sample_index} of group {place}"
     if by_token and hasattr(value, "__len__") and getattr(value, "ndim", 1) == 1:
         by_tokens = [number(one) for one in _items(value, rollout.length, f"numbers for {where}")]
         if not all(map(_is_usable, by_tokens)):

@@ -1,11 +1,12 @@
-"""Turn what goes wrong while a plugin is imported into an error that names the party at fault."""
+"""Turn what goes wrong with plugins into errors that name the party at fault."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rlvr_core.api.errors import PluginDependencyError, PluginError
+from rlvr_core.api.errors import PluginDependencyError, PluginError, RlvrError
 
 if TYPE_CHECKING:
     from rlvr_core.plugins.ref import PluginRef
@@ -24,6 +25,20 @@ def is_out_of_memory(exc: BaseException) -> bool:
     if isinstance(exc, MemoryError) or type(exc).__name__ == "OutOfMemoryError":
         return True
     return isinstance(exc, RuntimeError) and "can't allocate memory" in str(exc)
+
+
+def combined(errors: Sequence[RlvrError], what: str) -> RlvrError:
+    """Return one error that says everything the given ones say; of one, itself.
+
+    Args:
+        errors: At least one error. The class and the code are those of the first.
+        what: What they are about, in the plural, for the headline.
+    """
+    if len(errors) == 1:
+        return errors[0]
+    lines = [f"{len(errors)} {what}:"]
+    lines += [error.render().removeprefix("error").replace("\n", "\n  ") for error in errors]
+    return type(errors[0])(errors[0].code, "\n  ".join(lines))
 
 
 def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None) -> PluginError:

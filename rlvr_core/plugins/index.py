@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.message import Message as Metadata
 from importlib.metadata import Distribution, EntryPoint
 from typing import cast
 
-from rlvr_core.api.errors import PluginError, RlvrError, StackError, did_you_mean, listed
-from rlvr_core.api.plugin import Family
+from rlvr_core.api.errors import PluginError, StackError, closest, listed
+from rlvr_core.api.plugin import Family, normalised
 from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.ref import PluginRef
 
@@ -20,11 +19,6 @@ FIRST_PARTY: dict[Family, tuple[str, ...]] = {Family.VERIFIERS: ("math-sympy",)}
 """Plugins of this repository beside core, each the distribution ``rlvr-plugin-<name>``."""
 
 _GROUPS = {family.entry_point_group: family for family in Family}
-
-
-def normalised(name: str) -> str:
-    """Return the form under which plugin names are compared: ``-``, ``_`` and case folded."""
-    return re.sub(r"[-_]+", "-", name).lower()
 
 
 def metadata_of(distribution: Distribution) -> Metadata:
@@ -165,36 +159,26 @@ class PluginIndex:
                 fix=f"move it to the section {other.family.value!r} of the stack",
             )
         installed = {plugin.name: plugin.blame for plugin in self.of_family(family)}
-        hint = did_you_mean(normalised(name), installed)
-        close = next((one for one in installed if f"'{one}'" in hint), None)
-        if close is not None:
-            hint = hint.replace("?", f" ({installed[close]}, installed)?")
-        known = [one for one in FIRST_PARTY.get(family, ()) if not self.named(one, family)]
-        if not hint and normalised(name) not in known:
-            hint = did_you_mean(normalised(name), known).replace("?", " (not installed)?")
-        fix = _install_hint(name, known, close)
+        absent = [one for one in FIRST_PARTY.get(family, ()) if not self.named(one, family)]
+        wanted = normalised(name)
+        is_known = wanted in absent
+        near = None if is_known else closest(wanted, installed)
+        meant = wanted if is_known else None if near else closest(wanted, absent)
+        hint = ""
+        fix = "correct the name, or install the plugin; rlvr plugins list shows what is installed"
+        if near:
+            hint = f"; did you mean {near!r} ({installed[near]}, installed)?"
+        elif meant:
+            hint = "" if is_known else f"; did you mean {meant!r} (not installed)?"
+            fix = f"pip install rlvr-plugin-{meant}"
         if not any(plugin.distribution == CORE for plugin in self.plugins):
             fix = f"{CORE} itself is not installed here, so that its own plugins are not found"
         return StackError(
             "RLVR-S103",
             f"{origin}: no plugin named {name!r} is installed{hint}",
-            cause=_what_there_is(family, installed, known),
+            cause=_what_there_is(family, installed, absent),
             fix=fix,
         )
-
-
-def combined(errors: Sequence[RlvrError], what: str) -> RlvrError:
-    """Return one error that says everything the given ones say; of one, itself.
-
-    Args:
-        errors: At least one error. The class and the code are those of the first.
-        what: What they are about, in the plural, for the headline.
-    """
-    if len(errors) == 1:
-        return errors[0]
-    lines = [f"{len(errors)} {what}:"]
-    lines += [error.render().removeprefix("error").replace("\n", "\n  ") for error in errors]
-    return type(errors[0])(errors[0].code, "\n  ".join(lines))
 
 
 def _with_our_groups(path: Sequence[str] | None) -> Iterator[Distribution]:
@@ -245,21 +229,9 @@ def _report_url(metadata: Metadata) -> str | None:
     return known[0] if known else None
 
 
-def _what_there_is(
-    family: Family, installed: Sequence[str] | dict[str, str], known: list[str]
-) -> str:
+def _what_there_is(family: Family, installed: Iterable[str], absent: Sequence[str]) -> str:
     text = f"installed {family.value}: {listed(installed) or 'none'}"
-    if known:
-        text += f"\nknown but not installed: {listed(known, limit=20)}"
+    if absent:
+        text += f"\nknown but not installed: {listed(absent, limit=20)}"
         text += " (pip install rlvr-plugin-<name>)"
     return text
-
-
-def _install_hint(name: str, known: list[str], close: str | None) -> str:
-    wanted = [one for one in known if one == normalised(name)]
-    if not wanted and close is None:
-        hint = did_you_mean(normalised(name), known)
-        wanted = [one for one in known if f"'{one}'" in hint]
-    if wanted:
-        return f"pip install rlvr-plugin-{wanted[0]}"
-    return "correct the name, or install the plugin; rlvr plugins list shows what is installed"

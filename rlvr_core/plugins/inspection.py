@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 from rlvr_core.api.errors import PluginError
@@ -27,11 +28,15 @@ _MARK = "rlvr-inspection:"
 def inspect_apart(ref: PluginRef, timeout_s: float = TIMEOUT_S) -> Mapping[str, Json]:
     """Return what importing `ref` shows.
 
+    Args:
+        ref: The plugin; its settings are not looked at.
+        timeout_s: After which the process is killed.
+
     Returns:
         ``{"api", "hooks", "config", "ground_truth"}``, or ``{"error": {…}}`` with the fields of an
         `RlvrError`.
     """
-    request = json.dumps({**_plain(ref), "config": {}})
+    request = json.dumps(asdict(replace(ref, config={})))
     with subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
         [sys.executable, "-m", "rlvr_core.plugins.inspection", request],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -77,18 +82,6 @@ def _main(request: str) -> None:
     except PluginError as error:
         result = {"error": error.to_json()}
     sys.stdout.write(f"\n{_MARK}{json.dumps(result, default=str)}\n")
-
-
-def _plain(ref: PluginRef) -> dict[str, Json]:
-    return {
-        "family": ref.family.value,
-        "plugin": ref.plugin,
-        "name": ref.name,
-        "value": ref.value,
-        "distribution": ref.distribution,
-        "version": ref.version,
-        "report_url": ref.report_url,
-    }
 
 
 def _failed(ref: PluginRef, cause: str) -> Mapping[str, Json]:

@@ -17,8 +17,8 @@ from stevedore.named import NamedExtensionManager
 from rlvr_core.api.errors import PluginError
 from rlvr_core.api.plugin import Family, Plugin
 from rlvr_core.plugins.checks import check_class
-from rlvr_core.plugins.failures import import_failure
-from rlvr_core.plugins.index import InstalledPlugin, combined
+from rlvr_core.plugins.failures import combined, import_failure
+from rlvr_core.plugins.index import InstalledPlugin
 from rlvr_core.plugins.ref import PluginRef
 
 

@@ -10,14 +10,15 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from rlvr_core.api.errors import RlvrError, StackError
-from rlvr_core.api.plugin import Family, Plugin, Resource, Strict, Verifier
+from rlvr_core.api.plugin import Family, Plugin, Resource, Strict, Verifier, normalised
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.load import StackFile
 from rlvr_core.config.models import PluginEntry, Stack
 from rlvr_core.config.positions import Problem
 from rlvr_core.config.yaml_source import Path
+from rlvr_core.plugins.failures import combined
 from rlvr_core.plugins.hooks import answers
-from rlvr_core.plugins.index import PluginIndex, combined, normalised
+from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.loader import Wanted, load_classes
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.settings import full_settings, validate_settings
@@ -35,6 +36,9 @@ DEFAULT_ANSWERS: Mapping[str, tuple[Family, str]] = {
 
 DEFAULT_MONITORS = ("verifier-health", "dead-groups", "non-finite")
 """Monitors that every run has."""
+
+_CONTROL: Path = ("control",)
+"""Path of the control arm in a stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,11 @@ class _Candidate:
     is_default: bool
     config: BaseModel = field(default_factory=Strict)
 
+    @property
+    def is_control(self) -> bool:
+        """True when it stands at ``control``, and not in a list of the stack."""
+        return self.loc == _CONTROL
+
     def construct(self) -> LoadedPlugin:
         plugin = self.wanted.ref.construct_with(self.cls, self.config)
         # With every default written out: a version must not depend on how a stack is spelt.
@@ -117,7 +126,7 @@ def resolve_stack(stack_file: StackFile, index: PluginIndex | None = None) -> Re
         ((family.value, place), entry) for family, place, entry in stack.entries()
     ]
     if stack.control is not None:
-        asked.append((("control",), stack.control))
+        asked.append((_CONTROL, stack.control))
     candidates = _load(asked, index, stack_file)
     _check_together(candidates, stack_file)
     candidates += _load_defaults(candidates, index, stack_file)
@@ -128,8 +137,8 @@ def resolve_stack(stack_file: StackFile, index: PluginIndex | None = None) -> Re
     loaded = list(zip(candidates, built, strict=True))
     return ResolvedStack(
         stack=_filled(stack, candidates),
-        plugins=tuple(plugin for candidate, plugin in loaded if candidate.loc != ("control",)),
-        control=next((one for candidate, one in loaded if candidate.loc == ("control",)), None),
+        plugins=tuple(plugin for candidate, plugin in loaded if not candidate.is_control),
+        control=next((plugin for candidate, plugin in loaded if candidate.is_control), None),
         file=stack_file,
     )
 
@@ -179,7 +188,7 @@ def _find(
     loc: Path, entry: PluginEntry, index: PluginIndex, file: StackFile, is_default: bool
 ) -> Wanted:
     # The control is registered among the verifiers: it replaces rewards.
-    family = Family.VERIFIERS if loc == ("control",) else Family(str(loc[0]))
+    family = Family.VERIFIERS if loc == _CONTROL else Family(str(loc[0]))
     where = "core's defaults" if is_default else file.locate(loc)
     key = file.positions.show(loc)
     # What the command line gave is called by its key already.
@@ -196,7 +205,7 @@ def _load_defaults(
     missing = [
         (family, plugin)
         for hook, (family, plugin) in DEFAULT_ANSWERS.items()
-        if not any(answers(one.cls, hook) for one in named if one.loc != ("control",))
+        if not any(answers(one.cls, hook) for one in named if not one.is_control)
     ]
     monitors = {
         normalised(one.wanted.ref.plugin)
@@ -204,16 +213,10 @@ def _load_defaults(
         if one.wanted.ref.family is Family.MONITORS
     }
     missing += [(Family.MONITORS, name) for name in DEFAULT_MONITORS if name not in monitors]
-    entries = [
-        (
-            family,
-            {"name": f"{name}-default" if name in taken else name, "plugin": name, "config": {}},
-        )
-        for family, name in missing
-    ]
-    asked: list[tuple[Path, PluginEntry]] = [
-        ((family.value,), PluginEntry.model_validate(entry)) for family, entry in entries
-    ]
+    asked: list[tuple[Path, PluginEntry]] = []
+    for family, plugin in missing:
+        name = f"{plugin}-default" if plugin in taken else plugin
+        asked.append(((family.value,), PluginEntry(name=name, plugin=plugin, config={})))
     return _load(asked, index, file, is_default=True)
 
 
@@ -242,7 +245,7 @@ def _check_together(candidates: Sequence[_Candidate], file: StackFile) -> None:
 
 def _two_answers(candidates: Sequence[_Candidate], file: StackFile) -> Iterator[Problem]:
     for hook in FIRST_RESULT_HOOKS:
-        having = [one for one in candidates if answers(one.cls, hook) and one.loc != ("control",)]
+        having = [one for one in candidates if answers(one.cls, hook) and not one.is_control]
         for other in having[1:]:
             yield Problem(
                 other.loc,
@@ -263,7 +266,7 @@ def _roles(candidates: Sequence[_Candidate], stack: Stack) -> Iterator[Problem]:
         if name not in judges:
             yield Problem(("evaluate", "also", place), f"{name!r} does not judge completions")
     for one in candidates:
-        if one.loc == ("control",) and not answers(one.cls, "rlvr_shape_rewards"):
+        if one.is_control and not answers(one.cls, "rlvr_shape_rewards"):
             yield Problem(
                 one.loc, f"{one.entry.name!r} is no control: it does not give rewards of its own"
             )
@@ -286,7 +289,7 @@ def _filled(stack: Stack, candidates: Sequence[_Candidate]) -> Stack:
     control = None
     for one in candidates:
         entry = one.entry.model_copy(update={"config": full_settings(one.config)})
-        if one.loc == ("control",):
+        if one.is_control:
             control = entry
         else:
             lists[one.wanted.ref.family.value].append(entry)
