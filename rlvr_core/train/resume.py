@@ -23,7 +23,8 @@ NOTHING_LEFT = (
     "--allow-changes"
 )
 SURROUNDINGS = (
-    "system", "machine", "cpu", "python", "torch", "transformers", "threads", "devices", "processes"
+    "system", "machine", "cpu", "python", "torch", "transformers", "vllm", "threads", "devices",
+    "processes",
 )  # fmt: skip
 """Keys of the manifest's ``hardware`` on which the bits of results depend."""
 
