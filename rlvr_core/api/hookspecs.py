@@ -188,5 +188,8 @@ def rlvr_eval_end(event: EvalEvent) -> Action | Sequence[Action] | None:
 
 
 @hookspec
-def rlvr_run_end(run: RunInfo, status: str) -> None:
-    """Stage 12, observers: the run is over; `status` is as in ``manifest.json``."""
+def rlvr_run_end(run: RunInfo, status: str) -> Action | Sequence[Action] | None:
+    """Stage 12, observers: the run is over; `status` is as in ``manifest.json``.
+
+    Main process only. Warnings are shown and logged; other actions come too late.
+    """

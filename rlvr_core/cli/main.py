@@ -14,8 +14,11 @@ from typer.core import TyperGroup
 
 from rlvr_core import __version__
 from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean
+from rlvr_core.monitors.tracker_outlet import close_all
 from rlvr_core.plugins.failures import is_out_of_memory
 
+_LAST_RECORDS_S = 5.0
+"""How long a command that fails waits for what experiment trackers have not sent yet."""
 CORE_FAULT_EXIT_CODE = 4
 """Of an exception that is no `RlvrError`: the command ended early, and it is our fault."""
 
@@ -88,6 +91,18 @@ class LazyGroup(TyperGroup):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; always ends the process with one of the documented exit codes."""
+    try:
+        _run(arguments)
+    except SystemExit as ended:
+        if not close_all(_LAST_RECORDS_S):
+            # The library of a tool that hangs would keep Python waiting at its end, too.
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code if isinstance(ended.code, int) else bool(ended.code))
+        raise
+
+
+def _run(arguments: list[str] | None) -> None:
     # Read when torch loads OpenMP. Threads that spin while they wait keep others from a busy core:
     # beside one other job on two cores, sampling was measured six times slower with spinning.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlvr_core.api.errors import PluginError, RlvrError, StackError, listed
@@ -20,6 +19,7 @@ from rlvr_core.api.rollouts import Group, Prompt, Row
 from rlvr_core.api.session import Need, PolicyLoss, Session, TokenBatch
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins import border
+from rlvr_core.plugins.calls import Call, PluginFault
 from rlvr_core.plugins.failures import exception_text, is_out_of_memory
 from rlvr_core.plugins.manager import VERIFY, RoutedManager
 from rlvr_core.plugins.resolve import LoadedPlugin
@@ -32,30 +32,6 @@ T = TypeVar("T")
 _ENGINES = ("rlvr_core.rollout.", "rlvr_core.verification.", "rlvr_core.train.policy")
 """Modules that work for the session; what they raise is no plugin's fault."""
 VerifyCallable = Callable[[str, VerifyBatch], Sequence[Verdict]]
-
-
-@dataclass(frozen=True, slots=True)
-class PluginFault:
-    """An observer failed; the run went on without it."""
-
-    plugin: str
-    """Instance name."""
-    hook: str
-    blame: str
-    """Distribution and version."""
-    message: str
-    traceback: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A hook of a plugin that is running."""
-
-    plugin: str
-    """Instance name."""
-    hook: str
-    since_s: float
-    """By `time.monotonic`."""
 
 
 class _InWorkers:
@@ -319,9 +295,9 @@ class Dispatcher:
         """Tell observers of a finished evaluation; return (instance name, action)."""
         return _flat(self._observe("rlvr_eval_end", border.actions, event=event))
 
-    def run_end(self, run: RunInfo, status: str) -> None:
-        """Tell observers that the run is over."""
-        self._observe("rlvr_run_end", lambda returned: None, run=run, status=status)
+    def run_end(self, run: RunInfo, status: str) -> list[tuple[str, Action]]:
+        """Tell observers that the run is over; return (instance name, action)."""
+        return _flat(self._observe("rlvr_run_end", border.actions, run=run, status=status))
 
     def _register_proxy(self, loaded: LoadedPlugin, verify: VerifyCallable) -> None:
         proxy = _InWorkers(loaded.name, verify)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from rlvr_core.api.errors import PluginError, RlvrError, StackError
+from rlvr_core.api.errors import EnvironmentFault, PluginError, RlvrError, StackError
 from rlvr_core.api.plugin import Family, Plugin
 from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.failures import exception_text, import_failure
@@ -83,10 +83,13 @@ class PluginRef:
         """Construct `cls` with settings that were validated before.
 
         Raises:
-            PluginError: The constructor raised (RLVR-P105).
+            EnvironmentFault: The constructor says that the machine lacks something.
+            PluginError: It raised something else (RLVR-P105).
         """
         try:
             plugin = cls(config, name=self.name)
+        except EnvironmentFault:
+            raise
         except (Exception, SystemExit) as exc:
             raise PluginError(
                 "RLVR-P105",

@@ -91,7 +91,7 @@ class Run:
             if saves:
                 self._save()
         status = "finished" if ending is None else "stopped"
-        self._observe(self.runtime.dispatcher.run_end, self.info, status)
+        self._observe_the_end(status)
         return ending
 
     def begin(self) -> Action | None:
@@ -149,7 +149,7 @@ class Run:
         self, record: Mapping[str, Json], groups: Sequence[Group], kept: Sequence[bool]
     ) -> Action | None:
         actions: list[tuple[str, Action]] = []
-        self.say(f"step {self.step}: writing its records")
+        self.runtime.place.enter(f"step {self.step}: writing its records", self.step)
         if self._is_main:
             self.folder.write_rollouts(self.step, groups, kept)
             self.folder.append_metrics(record)
@@ -296,6 +296,16 @@ class Run:
         if self._is_main:
             hook(*arguments)
             self._log_faults()
+
+    def _observe_the_end(self, status: str) -> None:
+        self.runtime.place.enter("ending the monitors", self.step)
+        if self._is_main:
+            actions = self.runtime.dispatcher.run_end(self.info, status)
+            self._log_faults()
+            for monitor, action in actions:
+                event = {"step": self.step, "kind": action.kind.value, "monitor": monitor}
+                applied = action.kind is ActionKind.WARN
+                self.log_event({**event, "reason": action.reason, "applied": applied})
 
     def _log_faults(self) -> None:
         faults = self.runtime.dispatcher.faults

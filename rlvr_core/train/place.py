@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from rlvr_core.api.errors import RunEndedError
-from rlvr_core.plugins.dispatch import Call
+from rlvr_core.plugins.calls import Call
 
 
 class Disconnected(RunEndedError):

@@ -129,7 +129,7 @@ def _train(
     meet(accelerator, place)
     folder = RunFolder.open(out)
     rows = prepared.splits["train"]
-    say("starting the verifiers")
+    place.enter("starting the verifiers")
     with (
         folder.lock() if accelerator.is_main_process else nullcontext(),
         watch.owning_the_run(),
@@ -219,7 +219,7 @@ def _run_to_its_end(run: Run, remarks: Sequence[str]) -> Outcome:
     folder = run.folder
     is_main = run.runtime.accelerator.is_main_process
     if run.step == 0:
-        run.say("auditing the prompts")
+        run.runtime.place.enter("auditing the prompts")
         audit(run)
         for reason in remarks:
             run.log_event({"step": 0, "kind": "warn", "monitor": "core", "reason": reason})

@@ -29,7 +29,7 @@ ALLOWED = {
     },
     "cli": {
         "api", "config", "plugins", "models", "verification", "data", "rollout", "evaluate",
-        "report", "train", "selfcheck",
+        "report", "train", "selfcheck", "monitors",
     },
     "recipes": set(),
 }  # fmt: skip
