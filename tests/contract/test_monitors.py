@@ -102,7 +102,7 @@ def test_the_state_of_a_plugin_survives_a_checkpoint_and_a_resume(run, monkeypat
     }
     from rlvr_core.train.loop import Run
 
-    real = Run._step
+    real = Run.make_step
 
     def killed(self):
         if self.step == 3:
@@ -110,14 +110,14 @@ def test_the_state_of_a_plugin_survives_a_checkpoint_and_a_resume(run, monkeypat
         return real(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_step", killed)
+        patch.setattr(Run, "make_step", killed)
         with pytest.raises(KeyboardInterrupt):
             run(**sections)
 
     finished = run(resume=True, **sections)
 
     # Two steps before the checkpoint, two after it: four in all, at step 4.
-    assert finished.manifest["resumes"] == [{"at_step": 2}]
+    assert [entry["at_step"] for entry in finished.manifest["resumes"]] == [2]
     assert finished.outcome.reason == "4 steps are enough"
     assert finished.manifest["ended"]["step"] == 4
     assert [line["step"] for line in finished.lines("metrics.jsonl")] == [1, 2, 3, 4]
