@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from pydantic import BaseModel, ConfigDict
 
@@ -122,7 +122,13 @@ class VerifyBatch(Sequence[VerifyRow]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> VerifyRow: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[VerifyRow]: ...
+
+    def __getitem__(self, index: int | slice) -> VerifyRow | Sequence[VerifyRow]:
         return self.rows[index]
 
     def __iter__(self) -> Iterator[VerifyRow]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from rlvr_core.api.verdicts import Json, Verdict
 
@@ -111,7 +111,8 @@ class Group:
     weight: float = 1.0
     """Multiplies the loss of every rollout of the group."""
 
-    TOLERANCE = 1e-8
+    TOLERANCE: ClassVar[float] = 1e-8
+    """Rewards that differ by no more than this are equal: it is rounding that tells them apart."""
 
     @property
     def valid(self) -> list[Rollout]:
@@ -122,7 +123,8 @@ class Group:
     def is_dead(self) -> bool:
         """True when no rollout can be told from another: under two valid ones, or equal rewards.
 
-        Decided by equality, never by a standard deviation, whose rounding residue is not zero.
+        Decided by ``max - min <= TOLERANCE``, never by a standard deviation, whose rounding residue
+        is not zero.
         """
         rewards = [rollout.reward for rollout in self.rollouts if rollout.reward is not None]
         return len(rewards) < 2 or max(rewards) - min(rewards) <= self.TOLERANCE

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 
 from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family
 
-Split = Literal["train", "dev", "transfer", "gate"]
+OnTimeout = Literal["mask", "fail"]
+"""What a row is that passes its deadline twice: masked, or failed with the lowest score."""
 Positive = Annotated[int, Field(ge=1)]
 
 
@@ -149,7 +150,7 @@ class VerificationSection(Section):
     """Worker processes for `cpu` verifiers. Default: (cores - 1) / local processes, at least 1."""
     timeout_s: float = Field(default=10.0, gt=0, le=3600)
     """Deadline of a row, from the moment work on it starts."""
-    on_timeout: Literal["mask", "fail"] = "mask"
+    on_timeout: OnTimeout = "mask"
     """What a row is that passes its deadline twice, the second time alone."""
     max_error_rate: float = Field(default=0.05, ge=0, le=1)
     """The run stops when more than this share of the last `error_window` verdicts are errors."""
@@ -166,7 +167,7 @@ class PluginEntry(Section):
     """Registered name of the plugin; the instance name unless the entry says otherwise."""
     timeout_s: float | None = Field(default=None, gt=0, le=3600)
     """Verifiers: deadline of a row. Default: `verification.timeout_s`."""
-    on_timeout: Literal["mask", "fail"] | None = None
+    on_timeout: OnTimeout | None = None
     """Verifiers: default `verification.on_timeout`."""
     concurrency: Positive | None = None
     """Verifiers that wait for a service: rows judged at once. Default: 32."""
@@ -235,7 +236,7 @@ class Stack(Section):
             for position, entry in enumerate(getattr(self, family.value))
         ]
 
-    @field_validator("verifiers", "samplers", "advantage", "monitors", mode="before")
+    @field_validator(*sorted(PLUGIN_LISTS), mode="before")
     @classmethod
     def _empty_list(cls, value: Any) -> Any:
         return [] if value is None else value

@@ -38,9 +38,9 @@ class Positions:
     overrides: dict[Path, str] = field(default_factory=dict)
     """Text path -> the key of the command line that set it."""
 
-    def locate(self, loc: Path, *, is_about_key: bool = False) -> str:
+    def locate(self, loc: Path) -> str:
         """Return ``file:line:column`` of the nearest known parent, or ``command line: key``."""
-        _, place = self._place(self._text_path(loc), is_about_key)
+        _, place = self._place(self._text_path(loc), is_about_key=False)
         return place
 
     def show(self, loc: Path) -> str:
@@ -70,13 +70,13 @@ class Positions:
 
     def _line(self, problem: Problem) -> tuple[Mark, str]:
         path = self._text_path(problem.loc)
-        mark, place = self._place(path, problem.is_about_key)
+        mark, place = self._place(path, is_about_key=problem.is_about_key)
         shown = self.show(problem.loc)
         if self.overrides.get(path) is not None or not shown:
             return mark, f"{place}: {problem.message}"
         return mark, f"{place}: {shown}: {problem.message}"
 
-    def _place(self, path: Path, is_about_key: bool) -> tuple[Mark, str]:
+    def _place(self, path: Path, *, is_about_key: bool) -> tuple[Mark, str]:
         first = self.document.keys if is_about_key else self.document.values
         for length in range(len(path), -1, -1):
             parent = path[:length]

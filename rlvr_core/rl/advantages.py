@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean
 
+from rlvr_core.api.rollouts import Group
 
-def centred(rewards: Sequence[float], tolerance: float = 1e-8) -> list[float]:
+
+def centred(rewards: Sequence[float]) -> list[float]:
     """Return ``r_i - mean(r)``, and exact zeros when all rewards are equal.
 
-    Equality is decided by ``max - min <= tolerance``, never by a standard deviation: its rounding
+    Equal as for `Group.is_dead`, by ``max - min``, never by a standard deviation: its rounding
     residue is not zero, and dividing by it makes signal out of noise.
     """
-    if not rewards or max(rewards) - min(rewards) <= tolerance:
+    if not rewards or max(rewards) - min(rewards) <= Group.TOLERANCE:
         return [0.0] * len(rewards)
     mean = fmean(rewards)
     return [reward - mean for reward in rewards]

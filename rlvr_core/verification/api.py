@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from rlvr_core.api.errors import RlvrError, StackError
 from rlvr_core.api.plugin import Family
 from rlvr_core.api.verdicts import Json, Verdict
-from rlvr_core.config.models import PluginEntry, VerificationSection
+from rlvr_core.config.models import OnTimeout, PluginEntry, VerificationSection
 from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.resolve import resolve_plugin
 from rlvr_core.verification.engine import VerifyEngine
 from rlvr_core.verification.given import GivenRow, parse_rows, refuse
-
-OnTimeout = Literal["mask", "fail"]
 
 
 def verify(
