@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 import fixture_resume  # noqa: E402
 import stacks  # noqa: E402
 from forked_runs import Forker  # noqa: E402
+from phases import Phases  # noqa: E402
 
-from rlvr_core.train.progress import Silent  # noqa: E402
 from rlvr_core.train.run import train  # noqa: E402
 
 torch.set_num_threads(1)  # more only get in each other's way on a model this small
@@ -52,16 +52,16 @@ def break_off():
     """Return a function that trains, and breaks off where a phase begins for the n-th time."""
 
     def run_until(prepared, run, phase, times=1, **options):
-        class Interrupting(Silent):
-            seen = 0
+        seen = 0
 
-            def phase(self, text):
-                self.seen += text.startswith(phase)
-                if self.seen == times:
-                    raise KeyboardInterrupt
+        def interrupt(text):
+            nonlocal seen
+            seen += text.startswith(phase)
+            if seen == times:
+                raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            train(prepared, run, reporter=Interrupting(), **options)
+            train(prepared, run, place=Phases(interrupt), **options)
 
     return run_until
 

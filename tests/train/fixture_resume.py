@@ -1,6 +1,7 @@
 """Plugins that would show it if a resumed run sampled or judged something twice."""
 
 import os
+import time
 from pathlib import Path
 
 from rlvr_core.api import (
@@ -31,10 +32,14 @@ class Steady(RowVerifier):
 
     api_version = "1.0"
 
+    class Config(Strict):
+        delay_s: float = 0.0
+
     class GroundTruth(Strict):
         pass
 
     def verify_row(self, row: VerifyRow):
+        time.sleep(self.config.delay_s)
         return self.judge(sum(map(ord, row.completion)) % 5 / 4)
 
 

@@ -63,7 +63,7 @@ class Ended:
     status: int
     """0, the exit code of an error, or minus the signal's number."""
     said: dict
-    """What it left behind, as far as it came: `phases` with their seconds, `error`, `died`, and the
+    """What it left behind, as far as it came: `phases` with their seconds, `error`, and the
     `operations` on files since the phase in which it was to die."""
     workers: list
     """(pid, start time) of the processes that it had started when it died."""
@@ -105,10 +105,10 @@ def _serve():
 def _run(job, notes):
     """Train as the job says, and end the process."""
     import torch
+    from phases import Phases
 
     from rlvr_core.api.errors import RlvrError
     from rlvr_core.train.prepare import prepare
-    from rlvr_core.train.progress import Silent
     from rlvr_core.train.run import train
 
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -124,16 +124,14 @@ def _run(job, notes):
     ahead = job.get("die_in", [])
     said["operations"] = []
 
-    class Dying(Silent):
-        def phase(self, text):
-            said["phases"].append((text, time.monotonic() - started))
-            if text.startswith("step 1:") and "file_limit_bytes" in job:
-                resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit_bytes"],) * 2)
-            if ahead and text.startswith(ahead[0]) and ahead.pop(0) and not ahead:
-                said["died"] = text
-                said["workers"] = _children()
-                leave_note()
-                _arrange_death(job, said["operations"])
+    def hear(phase):
+        said["phases"].append((phase, time.monotonic() - started))
+        if phase.startswith("step 1:") and "file_limit_bytes" in job:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit_bytes"],) * 2)
+        if ahead and phase.startswith(ahead[0]) and ahead.pop(0) and not ahead:
+            said["workers"] = _children()
+            leave_note()
+            _arrange_death(job, said["operations"])
 
     code = 0
     try:
@@ -141,7 +139,7 @@ def _run(job, notes):
         outcome = train(
             prepare(Path(job["stack"]), job["overrides"]),
             Path(job["run"]),
-            reporter=Dying(),
+            place=Phases(hear),
             **options,
         )
         said["outcome"] = [outcome.status, outcome.reason]

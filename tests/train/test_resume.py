@@ -19,13 +19,14 @@ STEPS = 12
 ONE_UPDATE, TWO_UPDATES = "train.mini_batches=1", "train.mini_batches=2"
 SAVED_EVERY, EVALUATED_EVERY = 3, 4
 PHASES = {
-    "sampling": (1, ["step {}: sampling"]),
-    "learning": (1, ["step {}: learning"]),
-    "writing": (1, ["step {}: writing its records"]),
-    "saving": (SAVED_EVERY, ["step {}: writing a checkpoint"]),
-    "evaluating": (EVALUATED_EVERY, ["step {}: writing its records", "evaluating dev"]),
+    "sampling": (1, ["step {}: sampling"], (0.0, 0.3)),
+    "verifying": (1, ["step {}: sampling"], (0.4, 1.0)),
+    "learning": (1, ["step {}: learning"], (0.0, 1.0)),
+    "writing": (1, ["step {}: writing its records"], (0.0, 1.0)),
+    "saving": (SAVED_EVERY, ["step {}: writing a checkpoint"], (0.0, 1.0)),
+    "evaluating": (EVALUATED_EVERY, ["step {}: writing its records", "evaluating dev"], (0.0, 1.0)),
 }
-"""Name -> (every how many steps it comes, beginnings of the phases' texts)."""
+"""Name -> every how many steps it comes, beginnings of the phases' texts, and which part of it."""
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def random_moments():
 def learnable(write_stack):
     """A stack of 12 steps in which each step learns something."""
     return write_stack(
-        verifiers=["resume-steady"],
+        verifiers=[{"resume-steady": {"delay_s": 0.002}}],  # so that verifying takes its time
         judged_by={"type": "resume-steady"},
         rollout={"max_completion_tokens": 4, "prompts_per_step": 4, "group_size": 6},
         train={
@@ -97,10 +98,10 @@ def assert_no_worker_is_left(ended):
 def kill_and_continue(forker, stack, run, updates, moments, unbroken):
     """Make a run that is killed at each of some moments, and continued after each."""
     for number, (name, step, share) in enumerate(moments):
-        every, texts = PHASES[name]
+        every, texts, (low, high) = PHASES[name]
         phases = [text.format(every * -(-step // every)) for text in texts]
-        after_s = share * unbroken.seconds_of(phases)
-        print(f"kill {number}: {phases[-1]} + {after_s:.4f} s")  # noqa: T201
+        after_s = (low + share * (high - low)) * unbroken.seconds_of(phases)
+        print(f"kill {number}, {name}: {phases[-1]} + {after_s:.4f} s")  # noqa: T201
         ended = forker.train(
             stack, run, updates, resume=number > 0, die_in=phases, die_after_s=after_s
         )
@@ -112,7 +113,7 @@ def kill_and_continue(forker, stack, run, updates, moments, unbroken):
 
 @pytest.mark.parametrize(
     ("updates", "phases"),
-    [(ONE_UPDATE, [("sampling", 5), ("saving", 9)]), (TWO_UPDATES, [("learning", 8)])],
+    [(ONE_UPDATE, [("verifying", 5), ("saving", 9)]), (TWO_UPDATES, [("learning", 8)])],
     ids=["one update", "two updates"],
 )
 def test_a_run_killed_at_a_random_moment_continues_to_the_same_bits(
@@ -134,7 +135,7 @@ def test_runs_killed_twenty_times_two_at_a_time_continue_to_the_same_bits(
     def moments_of_a_run(number):
         """Two moments in order; each phase gets its turn."""
         names = list(PHASES)
-        first, second = names[number % 5], names[(number + 2) % 5]
+        first, second = names[number % len(names)], names[(number + 3) % len(names)]
         return [
             (first, random_moments.randrange(2, 7), random_moments.random()),
             (second, random_moments.randrange(7, 9), random_moments.random()),

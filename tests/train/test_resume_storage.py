@@ -10,6 +10,7 @@ import pytest
 import stacks
 import torch
 from forked_runs import KILLED
+from phases import Phases
 from safetensors.torch import load_file
 from stacks import read_lines
 
@@ -110,6 +111,41 @@ def test_a_kill_before_any_operation_on_files_of_a_step_loses_nothing(
         operation += 1
 
     assert operation > 20
+
+
+@pytest.mark.slow
+def test_a_kill_before_any_operation_on_files_of_a_resume_loses_nothing(
+    forker, stack, unbroken, tmp_path
+):
+    every = "train.checkpoint_every=2"
+    broken = tmp_path / "broken"
+    ended = forker.train(stack, broken, every, die_in=["step 4: learning"], die_after_s=0.0)
+    assert ended.status == KILLED
+    seen = []
+
+    for operation in range(18):
+        run = shutil.copytree(broken, tmp_path / str(operation))
+        ended = forker.train(
+            stack,
+            run,
+            every,
+            resume=True,
+            die_in=["starting the verifiers"],
+            die_before_operation=operation,
+        )
+        assert ended.status == KILLED
+        seen.append(sorted(path.name for path in run.glob("discarded/*/*")))
+        ended = forker.train(stack, run, every, resume=True)
+        assert ended.status == 0, ended
+        assert_same_weights(unbroken, run)
+        assert [record["step"] for record in read_lines(run / "metrics.jsonl")] == [1, 2, 3, 4]
+        kept = [read_lines(path) for path in run.glob("discarded/*/metrics.jsonl")]
+        assert all(records[0]["step"] == 3 for records in kept)
+        assert kept
+        assert list(run.glob("discarded/*/rollouts/000003.parquet"))
+
+    assert seen[0] == []
+    assert "rollouts" in seen[-1], "the last of these kills came when all had been set aside"
 
 
 @pytest.mark.parametrize(
@@ -227,13 +263,12 @@ def test_a_damaged_checkpoint_is_named_and_never_passed_over(stack, unbroken, tm
 def test_a_run_whose_folder_goes_away_ends_and_does_not_bring_it_back(stack, tmp_path, phase, way):
     run = tmp_path / "run"
 
-    class Vandal(Silent):
-        def phase(self, text):
-            if text == phase:
-                shutil.rmtree(run) if way == "removed" else run.rename(tmp_path / "elsewhere")
+    def vandalise(text):
+        if text == phase:
+            shutil.rmtree(run) if way == "removed" else run.rename(tmp_path / "elsewhere")
 
     with pytest.raises(EnvironmentFault) as ended:
-        train(prepare(stack), run, reporter=Vandal())
+        train(prepare(stack), run, place=Phases(vandalise))
 
     assert ended.value.code == "RLVR-T106"
     assert "the run folder was removed or renamed" in ended.value.cause
