@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -27,6 +27,8 @@ SURROUNDINGS = (
     "processes",
 )  # fmt: skip
 """Keys of the manifest's ``hardware`` on which the bits of results depend."""
+COMPUTATION = ("device", "attention", "weights", "matrix_products", "prompts_computed_once")
+"""The same of its ``computation``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,21 @@ def changes(
         else:
             found |= _stack_differences(then.model_dump(mode="json"), stack.model_dump(mode="json"))
     return found
+
+
+def with_computation(
+    resumption: Resumption, before: Mapping[str, Json], now: Mapping[str, Json]
+) -> Resumption:
+    """Add to the surroundings how the model is computed, which shows once it is loaded.
+
+    Args:
+        resumption: What was seen before.
+        before: The run's manifest.
+        now: What `manifest.computation_facts` says.
+    """
+    was = before.get("computation", {})
+    found = _differences(*({key: facts.get(key) for key in COMPUTATION} for facts in (was, now)))
+    return replace(resumption, surroundings={**resumption.surroundings, **found})
 
 
 def continued(

@@ -38,6 +38,7 @@ from rlvr_core.train.resume import (
     continued,
     events,
     plan_resume,
+    with_computation,
 )
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.session import StepSession
@@ -145,9 +146,9 @@ def _train(
             reporter=reporter,
         )
         watch.log = run.log_event
-        _note_computation(run, say)
         if resumption:
             _take_up(run, resumption, manifest, stack_yaml)
+        _note_computation(run, say)
         return _run_to_its_end(run, remarks)
 
 
@@ -167,6 +168,8 @@ def _take_up(
 ) -> None:
     """Bring a run and its folder to where they are continued, and write down what changed."""
     folder = run.folder
+    facts = computation_facts(run.runtime)
+    resumption = with_computation(resumption, folder.manifest, facts)
     if resumption.checkpoint:
         run.resume(
             resumption.checkpoint,

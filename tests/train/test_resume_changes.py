@@ -177,7 +177,11 @@ def test_other_surroundings_are_warned_of_and_written_down(learning, tmp_path, m
     found = manifest_of(folder)
     assert found["resumes"][0]["surroundings"] == {"torch": [real["torch"], "9.9"]}
     assert found["hardware"]["torch"] == "9.9"
-    [warning] = events(folder, "warn")
+    found["computation"]["attention"] = "by hand"
+    (folder / "manifest.json").write_text(json.dumps(found))
+    train(prepare(stack, ["train.steps=4"]), folder, resume=True, allow_changes=True)
+    assert manifest_of(folder)["resumes"][1]["surroundings"] == {"attention": ["by hand", "sdpa"]}
+    warning, _ = events(folder, "warn")
     assert f"torch was {real['torch']}, is 9.9" in warning["reason"]
     assert "not in every bit" in warning["reason"]
 
