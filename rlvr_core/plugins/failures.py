@@ -10,6 +10,7 @@ from rlvr_core.api.errors import PluginDependencyError, PluginError, RlvrError
 
 if TYPE_CHECKING:
     from rlvr_core.plugins.ref import PluginRef
+    from rlvr_core.plugins.resolve import LoadedPlugin
 
 
 def exception_text(exc: BaseException) -> str:
@@ -67,6 +68,24 @@ def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None
         fix = f"upgrade it: pip install --upgrade {ref.distribution}; or report it to its author"
     return PluginError(
         "RLVR-P102", message, origin=where, cause=cause, fix=fix, report=ref.report_url
+    )
+
+
+def hook_failure(loaded: LoadedPlugin, what: str, cause: str) -> PluginError:
+    """Return the error to raise for a plugin of a stack that failed while it was called.
+
+    Args:
+        loaded: The plugin.
+        what: Which of its methods did what, as in ``rlvr_verify raised``.
+        cause: The text of what it raised, or what is wrong with what it returned.
+    """
+    return PluginError(
+        "RLVR-P106",
+        f"plugin {loaded.name!r}: {what}",
+        origin=f"{loaded.ref.blame}, named by {loaded.origin}",
+        cause=cause,
+        fix=f"upgrade {loaded.ref.distribution}, or take {loaded.name!r} out of the stack",
+        report=loaded.ref.report_url,
     )
 
 
