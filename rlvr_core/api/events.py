@@ -48,6 +48,7 @@ STEP_METRICS = frozenset(
         "updates",
         "skipped_updates",
         "trained_tokens",
+        "sampler_gap",
         "learning_rate",
         "tokens",
         "tokens_per_s",

@@ -21,6 +21,9 @@ from rlvr_core.train.packing import MicroBatch
 from rlvr_core.train.runtime import Runtime
 from rlvr_core.train.session import StepSession
 
+SAMPLER_GAP = "sampler_gap"
+"""Name of the metric that compares the engine with the policy."""
+
 OldLogps = Mapping[int, Tensor]
 """Log-probabilities [T_i] that a batch was collected with, by the id() of the rollout."""
 
@@ -57,6 +60,7 @@ class UpdateResult:
         return {
             "loss": self.loss / done if done else None,
             "grad_norm": self.grad_norm / done if done else None,
+            SAMPLER_GAP: None,
             **per_token,
         }
 
@@ -101,7 +105,7 @@ def update(
                 loss.backward()
             result.loss += loss.item()
             result.trained_tokens += len(batch.token_T)
-            for name, metric_T in policy_loss.metrics.items():
+            for name, metric_T in {**policy_loss.metrics, **_sampler_gap(batch, tokens)}.items():
                 result.metric_sums[name] = result.metric_sums.get(name, 0.0) + metric_T.sum().item()
     _reduce_gradients(runtime)
     _reduce_result(runtime, result)
@@ -173,6 +177,16 @@ def _advantages(batch: MicroBatch, like_T: Tensor) -> Tensor:
         advantage = rollout.advantage
         values += advantage if isinstance(advantage, Sequence) else [advantage] * rollout.length
     return like_T.new_tensor(values)
+
+
+def _sampler_gap(batch: MicroBatch, tokens: TokenBatch) -> dict[str, Tensor]:
+    """Return [T] by how much the engine noted other log-probabilities than the policy computes.
+
+    Rounding, unless the engine has other weights, another temperature or another context.
+    """
+    if len(batch.sampler_logp_T) != len(batch.token_T):
+        return {}  # a plugin's own completions have none
+    return {SAMPLER_GAP: (tokens.old_logp_T - batch.sampler_logp_T).abs()}
 
 
 def _weights(runtime: Runtime, session: StepSession, tokens: TokenBatch) -> Tensor | None:

@@ -59,3 +59,23 @@ def test_an_engine_takes_the_weights_of_no_other_model(runtimes):
         pytest.raises(ValueError, match="the model it was made with"),
     ):
         runtime.engine.push(other.policy.model, 1)
+
+
+def test_the_gap_between_engine_and_policy_is_rounding_at_every_temperature(runtimes, make_groups):
+    """A gap of more would be an engine with stale weights, or one that forgot the temperature."""
+    for temperature in (0.6, 1.0):
+        with runtimes(rollout={"temperature": temperature}) as runtime:
+            version = 0
+            for _ in range(2):
+                groups = collect(runtime, session_of(runtime, version)).groups
+                for group in groups:
+                    for number, rollout in enumerate(group.rollouts):
+                        rollout.reward = float(number % 2)
+                result = learn(runtime, session_of(runtime, version), groups)
+                version += result.updates
+
+                assert result.means()["sampler_gap"] < 1e-5
+
+            wrong = make_groups(runtime, [[1.0, 0.0, 0.0, 0.0]])  # they all note -1.0
+            result = learn(runtime, session_of(runtime, version), wrong)
+            assert result.means()["sampler_gap"] > 0.1
