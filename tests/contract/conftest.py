@@ -26,6 +26,7 @@ tiny-code-docker = fixture_judges:CodeDocker
 tiny-ifeval = fixture_judges:IfEval
 tiny-f1-extraction = fixture_judges:F1Extraction
 tiny-harmrlvr = fixture_judges:Harmrlvr
+tiny-whenever = fixture_judges:Whenever
 tiny-bonus = fixture_watchers:Bonus
 tiny-letter-pay = fixture_watchers:LetterPay
 tiny-halver = fixture_watchers:Halver
@@ -46,6 +47,7 @@ tiny-second-answer = fixture_plugins:SecondAnswer
 tiny-governor = fixture_watchers:Governor
 tiny-faulty = fixture_watchers:Faulty
 tiny-canaries = fixture_watchers:Canaries
+tiny-meddler = fixture_watchers:Meddler
 """
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
@@ -41,6 +42,19 @@ from rlvr_core.api import (
     VerifyRow,
     hookimpl,
 )
+
+
+class Whenever(RowVerifier):
+    """Passes lower-case beginnings, after as long as it likes: verdicts come in any order."""
+
+    api_version = "1.0"
+
+    class GroundTruth(Strict):
+        pass
+
+    def verify_row(self, row: VerifyRow) -> Verdict:
+        time.sleep(os.urandom(1)[0] / 255 * 0.02)
+        return self.judge(1.0 if row.completion[:1].islower() else 0.0)
 
 
 class MathSympy(RowVerifier):

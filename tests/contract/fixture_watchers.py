@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -150,3 +151,26 @@ class Canaries(Plugin):
         found = [r for r in event.rollouts if r.row.id == f"{self.name}/canary-{event.split}"]
         lines = [f"{r.row.id} {r.verdict.status.value} of {len(event.rollouts)}" for r in found]
         return Action(kind=ActionKind.WARN, reason=", ".join(lines))
+
+
+class Meddler(Plugin):
+    """Draws from every global generator and asks for nothing: a monitor as careless as can be."""
+
+    api_version = "1.0"
+
+    @hookimpl
+    def rlvr_step_end(self, event: StepEvent) -> None:
+        self._draw()
+
+    @hookimpl
+    def rlvr_eval_end(self, event: EvalEvent) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        import numpy
+        import torch
+
+        random.random()
+        numpy.random.rand(3)
+        torch.rand(3)
+        torch.manual_seed(random.randrange(2**31))
