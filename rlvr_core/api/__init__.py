@@ -34,6 +34,7 @@ from rlvr_core.api.plugin import (
 )
 from rlvr_core.api.rollouts import FinishReason, Group, Message, Prompt, Rollout, Row, Segment
 from rlvr_core.api.session import Aggregation, Need, PolicyLoss, Session, TokenBatch
+from rlvr_core.api.text import JsonPiece, after_reasoning, find_json, read_json
 from rlvr_core.api.verdicts import FailureCategory, Json, Stage, Status, Verdict
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "FinishReason",
     "Group",
     "Json",
+    "JsonPiece",
     "Message",
     "Need",
     "Plugin",
@@ -79,5 +81,8 @@ __all__ = [
     "Verifier",
     "VerifyBatch",
     "VerifyRow",
+    "after_reasoning",
+    "find_json",
     "hookimpl",
+    "read_json",
 ]
