@@ -19,7 +19,7 @@ HAN = _HAN + "\U00020000-\U0003ffff"
 
 _LATIN = r"A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a"
 
-# One match is one unit: a letter where words have no blanks between them, else a word.
+# One match is a word; where no blanks part words it is a letter, `_LETTERS_A_WORD` of them a word.
 _UNITS = {
     "han": rf"[{HAN}]",
     "kana": r"[\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fd-\u30ff\uff66-\uff9d]",
@@ -39,6 +39,7 @@ _UNITS = {
     "kannada": r"[\u0c80-\u0cff]+",
     "malayalam": r"[\u0d00-\u0d7f]+",
 }
+_LETTERS_A_WORD = {"han": 2, "kana": 2, "hangul": 2, "thai": 4}
 _UNIT = {script: re.compile(pattern) for script, pattern in _UNITS.items()}
 _SCRIPT = {
     "ar": "arabic", "fa": "arabic", "ur": "arabic", "hi": "devanagari", "mr": "devanagari",
@@ -60,7 +61,10 @@ def is_written_in(text: str, code: str) -> bool:
 
     A text without letters is in no language.
     """
-    units = {script: len(unit.findall(text)) for script, unit in _UNIT.items()}
+    units = {
+        script: len(unit.findall(text)) / _LETTERS_A_WORD.get(script, 1)
+        for script, unit in _UNIT.items()
+    }
     total = sum(units.values())
     if not total:
         return False

@@ -1,9 +1,9 @@
 """The published rules, faults included, so that scores compare with published ones.
 
 Each check answers as the checkers of google-research's instruction_following_eval and of
-lm-evaluation-harness do, in time linear in the response. Two answers are approximations, since
-theirs rest on a trained model that is a download and on random draws: where sentences end, and
-which language a text is in.
+lm-evaluation-harness do, in time linear in the response. Where sentences end is an approximation,
+since theirs is a trained model and a download; the language is what `langdetect` says with seed 0,
+where theirs draws at random.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from rlvr_plugin_ifeval import constraints as given
-from rlvr_plugin_ifeval.profiles import most_likely
+from rlvr_plugin_ifeval.profiles import published_language
 from rlvr_plugin_ifeval.published_tokens import capital_tokens
 from rlvr_plugin_ifeval.words import count_sentences_as_published
 
@@ -106,7 +106,7 @@ def _capital_words(text: str, wanted: given.CapitalWordCount) -> bool:
 
 
 def _is_english(text: str) -> bool:
-    return most_likely(text) in ("en", None)  # a text without letters passes: as published
+    return published_language(text) in ("en", None)  # a text without letters passes: as published
 
 
 def _all_capitals(text: str, _: given.Arguments) -> bool:
@@ -118,7 +118,7 @@ def _all_lowercase(text: str, _: given.Arguments) -> bool:
 
 
 def _language(text: str, wanted: given.ResponseLanguage) -> bool:
-    return most_likely(text) in (wanted.language, None)
+    return published_language(text) in (wanted.language, None)
 
 
 def _bullets(text: str, wanted: given.BulletCount) -> bool:

@@ -117,7 +117,7 @@ def _bullets(response: Response, wanted: given.BulletCount) -> bool:
 
 
 # Stars hug what they highlight; three of them are bold and italic at once. `2*3*4` is a product.
-_HIGHLIGHT = re.compile(r"(?<![\d*])(\*{1,3})(?=[^\s*])[^*\n]*(?<=[^\s*])\1(?!\*)")
+_HIGHLIGHT = re.compile(r"(?<![\d*\\])(\*{1,3})(?=[^\s*])[^*\n]*(?<=[^\s*])\1(?!\*)")
 
 
 def _highlights(response: Response, wanted: given.HighlightCount) -> bool:
@@ -207,10 +207,10 @@ def _two_responses(response: Response, _: given.Arguments) -> bool:
 
 
 def _repeat(response: Response, wanted: given.PromptToRepeat) -> bool:
-    text = response.text.strip()
-    if _wrapping(text, response.is_chinese):
-        text = text[1:-1].strip()
-    text, prompt = text.lower(), seen(wanted.prompt_to_repeat).strip().lower()
+    prompt = seen(wanted.prompt_to_repeat).strip().lower()
+    text = response.text.strip().lower()
+    if _wrapping(text, response.is_chinese) and not text.startswith(prompt):
+        text = text[1:-1].strip()  # the whole response may have to stand in quotes
     return text.startswith(prompt) and bool(_LETTER_OR_DIGIT.search(text, len(prompt)))
 
 

@@ -59,7 +59,7 @@ _STARTERS = frozenset([
 """Words that begin a sentence more often than they go on after an initial or an acronym."""
 
 _STOP = re.compile(r"(?<![.!?…])(?P<marks>[.!?…]++)(?P<closers>[\"'”’)\]}*_»]*)(?P<space>\s+|$)")
-_TOKEN_BEFORE = re.compile(r"[^\s\"'“‘(\[{*_<>-]*$")
+_OPENERS = "\"'“‘([{*_<>"
 _NEXT_WORD = re.compile(r"[\"'“‘(\[{*_<#>\-\s]*([^\W_]+)")
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]", re.IGNORECASE)
 _LIST_NUMBER = re.compile(r"(?:^|\n)[ \t>*_#(-]*(?:\d{1,3}|[A-Za-z])$")
@@ -109,11 +109,12 @@ def _ends_sentence(text: str, stop: re.Match[str], as_published: bool) -> bool:
         return as_published or not (is_quoted and word[0].islower())
     if marks != ".":
         return not word[0].islower()  # an ellipsis within a sentence
-    token = _TOKEN_BEFORE.search(text, max(0, stop.start() - _LOOK_BACK), stop.start())
-    before = token[0].lower() if token else ""
+    look_back = text[max(0, stop.start() - _LOOK_BACK) : stop.start()]
+    before = (look_back.split() or [""])[-1].rpartition("-")[2].lstrip(_OPENERS).lower()
     if before in _TITLES:
         return False
-    if _LIST_NUMBER.search(text, max(0, stop.start() - _LOOK_BACK), stop.start()):
+    is_number = before.isdigit() or len(before) == 1
+    if is_number and _LIST_NUMBER.search(text, stop.start() - len(look_back), stop.start()):
         return as_published and word[0].isupper()
     if (len(before) == 1 and before.isalpha()) or _ACRONYM.fullmatch(before):
         return word[0].isupper() and word.lower() in _STARTERS
