@@ -1,10 +1,13 @@
-"""Which row stopped a worker, what it had finished before, and who goes free."""
+"""Which row stopped a worker, what it had finished before, who goes free, and the last word."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from rlvr_core.api.verdicts import FailureCategory, Status, Verdict
 from rlvr_core.verification.board import Progress, unpack_records
+from rlvr_core.verification.grading import error_verdict
+from rlvr_core.verification.plan import Instance
 from rlvr_core.verification.tasks import Chunk, Task
 
 
@@ -47,3 +50,29 @@ def investigate(chunk: Chunk, progress: Progress, records: bytes, *, was_at_work
             task.is_alone = True
     findings.bystanders = list(remaining.values())
     return findings
+
+
+def last_word(instance: Instance, cause: FailureCategory, ending: str, printed: str) -> Verdict:
+    """Return the verdict on a row that stopped its worker twice, the second time alone.
+
+    Args:
+        instance: Its verifier, which says what a passed deadline means.
+        cause: ``verifier_timeout`` or ``verifier_crash``.
+        ending: How the worker ended.
+        printed: The end of what the worker printed.
+    """
+    if cause is FailureCategory.VERIFIER_CRASH:
+        message, latency_s = f"{ending}, twice, the second time alone with this row", 0.0
+    else:
+        latency_s = instance.timeout_s
+        message = f"not finished within {latency_s:g} s, twice, the second time alone"
+    verdict = error_verdict(cause, message, printed, latency_s)
+    is_punished = cause is FailureCategory.VERIFIER_TIMEOUT and instance.fails_on_timeout
+    return replace(
+        verdict,
+        status=Status.FAILED if is_punished else Status.ERROR,
+        score=instance.lowest_score if is_punished else None,
+        failure=FailureCategory.RESOURCE_LIMIT if is_punished else cause,
+        verifier=instance.name,
+        version=instance.version,
+    )

@@ -17,24 +17,24 @@ from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.verdicts import FailureCategory, Json, Stage, Status, Verdict
 
 MAX_DIAGNOSTICS_BYTES = 4096
+"""As JSON in UTF-8."""
 
-_F = FailureCategory
-FAILURES: dict[Status, frozenset[FailureCategory | None]] = {
-    Status.PASSED: frozenset({None}),
-    Status.ABSTAINED: frozenset({_F.NOT_APPLICABLE, _F.BAD_GROUND_TRUTH}),
-    Status.ERROR: frozenset(
-        {
-            _F.VERIFIER_EXCEPTION,
-            _F.VERIFIER_TIMEOUT,
-            _F.VERIFIER_CRASH,
-            _F.BACKEND_UNAVAILABLE,
-            _F.CONTRACT_VIOLATION,
-        }
-    ),
-}
-FAILURES[Status.FAILED] = frozenset(FailureCategory) - FAILURES[Status.ABSTAINED].union(
-    FAILURES[Status.ERROR]
+_OF_ABSTAINED = frozenset({FailureCategory.NOT_APPLICABLE, FailureCategory.BAD_GROUND_TRUTH})
+_OF_ERROR = frozenset(
+    {
+        FailureCategory.VERIFIER_EXCEPTION,
+        FailureCategory.VERIFIER_TIMEOUT,
+        FailureCategory.VERIFIER_CRASH,
+        FailureCategory.BACKEND_UNAVAILABLE,
+        FailureCategory.CONTRACT_VIOLATION,
+    }
 )
+FAILURES: Mapping[Status, frozenset[FailureCategory | None]] = {
+    Status.PASSED: frozenset({None}),
+    Status.FAILED: frozenset(FailureCategory) - _OF_ABSTAINED - _OF_ERROR,
+    Status.ABSTAINED: _OF_ABSTAINED,
+    Status.ERROR: _OF_ERROR,
+}
 """Which failure categories go with which status."""
 
 _STATUSES = {status.value: status for status in Status}

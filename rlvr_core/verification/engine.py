@@ -28,7 +28,8 @@ class VerifyEngine:
     Use it as a context manager, or call `start` and `close`. Methods may be called from any thread.
 
     Args:
-        refs: The stack's ``verifiers`` section. Plugins that are no verifiers are passed over.
+        refs: The plugins of the stack's ``verifiers`` section with their entries. Those that are
+            no verifiers are passed over.
         settings: The stack's ``verification`` section.
         local_processes: Training processes on this machine, which share its cores.
         seed: Handed to verifiers in `VerifyBatch.seed`.
@@ -52,7 +53,7 @@ class VerifyEngine:
         self._seed = seed
         self._records = {each.name: Record(each, settings) for each in instances}
         self._changed = threading.Condition()
-        self._waiting: dict[tuple[str, str], RawRow] = {}
+        self._waiting: set[tuple[str, str]] = set()
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._abandoned: set[tuple[str, str]] = set()
         self._failures: dict[str, RlvrError] = {}
@@ -134,7 +135,7 @@ class VerifyEngine:
         Their ids may only be used again once their verdicts would have been there.
         """
         with self._changed:
-            self._abandoned |= self._waiting.keys()
+            self._abandoned |= self._waiting
             self._verdicts.clear()
 
     def health(self) -> Mapping[str, VerifierHealth]:
@@ -159,7 +160,7 @@ class VerifyEngine:
         with self._changed:
             for task, verdict in verdicts:
                 key = (task.verifier, task.row.id)
-                self._waiting.pop(key, None)
+                self._waiting.discard(key)
                 if key in self._abandoned:
                     self._abandoned.discard(key)
                 else:
@@ -209,7 +210,7 @@ class VerifyEngine:
             for row in rows:
                 key = (verifier, row.id)
                 if key not in self._waiting and key not in self._verdicts:
-                    self._waiting[key] = row
+                    self._waiting.add(key)
                     tasks.append(Task(verifier, row))
                 elif not is_resubmission_allowed:
                     raise ValueError(f"row {row.id!r} waits for {verifier!r} already")

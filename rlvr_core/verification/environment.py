@@ -31,6 +31,7 @@ ONE_THREAD = (
     "VECLIB_MAXIMUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
+"""Names that tell libraries how many threads to start: rows are spread over processes already."""
 
 
 def worker_environment(declared: Iterable[str], token: str) -> dict[str, str]:

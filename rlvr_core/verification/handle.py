@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import socket
@@ -25,7 +26,11 @@ _BOOT = (
     "from rlvr_core.verification.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _STACK_DUMP_S = 0.03
+"""How long a worker gets to print its stack."""
 _LAST_MOMENT_S = 0.2
+"""How long a worker that closed its channel gets to end by itself."""
+_SILENCE_S = 60.0
+"""How long beyond a row's deadline a worker may go without beginning a chunk that is its next."""
 
 
 class WorkerProcess:
@@ -69,8 +74,8 @@ class WorkerProcess:
         """True when it is ready and holds nothing."""
         return self.is_ready and not self.chunks
 
-    def room(self, chunks_ahead: int) -> bool:
-        """Return whether it can be handed one more chunk."""
+    def has_room(self, chunks_ahead: int) -> bool:
+        """Return whether it can be handed one more chunk, of which it may hold `chunks_ahead`."""
         return self.is_ready and not self.is_retiring and len(self.chunks) < chunks_ahead
 
     def free_lane(self) -> int:
@@ -98,6 +103,18 @@ class WorkerProcess:
     def progress(self, lane: int) -> Progress:
         """Return what one of its lanes is doing."""
         return self.board.lanes[lane].progress()
+
+    def deadline_s(self, chunk: Chunk) -> float:
+        """Return when a chunk that it was handed is overdue, by `time.monotonic`."""
+        progress = self.progress(chunk.lane)
+        if progress.chunk == chunk.serial:
+            has_row = progress.index is not None
+            return progress.started_s + (chunk.instance.timeout_s if has_row else chunk.budget_s)
+        if progress.chunk in self.chunks:
+            return math.inf
+        # Not begun although nothing is before it: the worker is stuck between two chunks.
+        since_s = max(self.heard_s, chunk.sent_s)
+        return since_s + chunk.instance.timeout_s + _SILENCE_S
 
     def has_ended(self) -> bool:
         """Return whether the process is gone, without reaping it where the system allows."""
@@ -130,7 +147,7 @@ class WorkerProcess:
             time.sleep(_STACK_DUMP_S)
 
     def finish(self) -> None:
-        """Ask an idle worker to end in order; `destroy` must follow."""
+        """Ask an idle worker to end in order; `kill` and `release` must follow."""
         self.channel.finish()
 
     def kill(self) -> None:

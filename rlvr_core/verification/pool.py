@@ -14,20 +14,21 @@ from typing import Protocol
 
 from rlvr_core.api.errors import PluginError, RlvrError
 from rlvr_core.api.plugin import Resource
-from rlvr_core.api.verdicts import FailureCategory, Status, Verdict
+from rlvr_core.api.verdicts import FailureCategory, Verdict
 from rlvr_core.verification import wire
-from rlvr_core.verification.blame import Findings, investigate
+from rlvr_core.verification.blame import Findings, investigate, last_word
 from rlvr_core.verification.board import unpack_records
 from rlvr_core.verification.contract import decode
-from rlvr_core.verification.grading import error_verdict
 from rlvr_core.verification.handle import WorkerProcess
 from rlvr_core.verification.plan import Instance, PoolPlan
 from rlvr_core.verification.tasks import STRIKES, Chunk, Task, TaskQueue
 
 _GRACE_S = 2.0
-_SILENCE_S = 60.0
+"""How long a worker that was asked to end gets for it."""
 _MAX_START_FAILURES = 3
+"""In a row; then no other worker is started."""
 _TICK_S = 0.25
+"""How often a pool that is at work looks at its workers."""
 
 
 class Listener(Protocol):
@@ -164,7 +165,7 @@ class Pool:
                 if worker not in self.workers:
                     break
                 if not is_overdue:
-                    nearest_s = min(nearest_s, _deadline_s(worker, chunk))
+                    nearest_s = min(nearest_s, worker.deadline_s(chunk))
                 elif self.plan.lanes == 1:
                     self._stop(worker, FailureCategory.VERIFIER_TIMEOUT)
                     break
@@ -174,11 +175,11 @@ class Pool:
 
     def _is_overdue(self, worker: WorkerProcess, chunk: Chunk) -> bool:
         """Return whether a chunk is late, all that its worker has sent considered."""
-        if time.monotonic() < _deadline_s(worker, chunk):
+        if time.monotonic() < worker.deadline_s(chunk):
             return False
         self.readable(worker)
         is_held = worker in self.workers and chunk.serial in worker.chunks
-        return is_held and time.monotonic() >= _deadline_s(worker, chunk)
+        return is_held and time.monotonic() >= worker.deadline_s(chunk)
 
     def _abandon(self, worker: WorkerProcess, chunk: Chunk) -> None:
         """Give up one lane; the other lanes of the worker may finish what they hold."""
@@ -228,22 +229,22 @@ class Pool:
             self._retries.append(task)
             return
         instance = self.plan.instances[task.verifier]
-        self._listener.delivered([(task, _last_word(instance, cause, ending, printed))])
+        self._listener.delivered([(task, last_word(instance, cause, ending, printed))])
 
     def _staff(self) -> None:
         """Start the workers that are missing, and dismiss those that have served long enough."""
         regular = [worker for worker in self.workers if self._is_regular(worker)]
         for_retries = sum(worker.is_for_retries for worker in self.workers)
-        wanted_for_retries = min(len(self._retries), self.plan.retry_processes)
-        wanted = self.plan.processes
+        wanted, wanted_for_retries = self.plan.processes, self.plan.retry_processes
         if self.plan.resource is Resource.MODEL:
             # One process at a time: a second copy of the model may not fit beside the first.
             if self._leaving:
                 return
             if for_retries or self._retries:
                 wanted = 0
-            for worker in regular:
+            if regular:
                 wanted_for_retries = 0
+            for worker in regular:
                 if self._retries and worker.is_idle:
                     self._dismiss(worker)
         lasting = [worker for worker in regular if not self._is_worn(worker)]
@@ -252,7 +253,7 @@ class Pool:
                 self._dismiss(worker)
         for _ in range(wanted - len(lasting)):
             self.workers.append(self._start_worker(self.plan, False))
-        for _ in range(wanted_for_retries - for_retries):
+        for _ in range(min(len(self._retries), wanted_for_retries) - for_retries):
             self.workers.append(self._start_worker(self.plan, True))
 
     def _hand_out(self) -> None:
@@ -264,7 +265,7 @@ class Pool:
                 continue
             if has_successors and self._is_worn(worker):
                 continue
-            while self._queue and worker.room(self.plan.chunks_ahead):
+            while self._queue and worker.has_room(self.plan.chunks_ahead):
                 self._hand(worker, self._queue.take(self._chunk_rows()))
 
     def _is_regular(self, worker: WorkerProcess) -> bool:
@@ -338,36 +339,3 @@ class Pool:
         for worker in list(self.workers):
             self._remove(worker)
         self._listener.failed(self.plan.instances, error)
-
-
-def _deadline_s(worker: WorkerProcess, chunk: Chunk) -> float:
-    """Return when a chunk that was handed out is overdue."""
-    progress = worker.progress(chunk.lane)
-    if progress.chunk == chunk.serial:
-        has_row = progress.index is not None
-        return progress.started_s + (chunk.instance.timeout_s if has_row else chunk.budget_s)
-    if progress.chunk in worker.chunks:
-        return math.inf
-    # Not begun although nothing is before it: the worker is stuck between two chunks.
-    since_s = max(worker.heard_s, chunk.sent_s)
-    return since_s + chunk.instance.timeout_s + _SILENCE_S
-
-
-def _last_word(instance: Instance, cause: FailureCategory, ending: str, printed: str) -> Verdict:
-    """Return the verdict on a row that stopped its worker twice, the second time alone."""
-    if cause is FailureCategory.VERIFIER_CRASH:
-        message, latency_s = f"{ending}, twice, the second time alone with this row", 0.0
-    else:
-        latency_s = instance.timeout_s
-        message = f"not finished within {latency_s:g} s, twice, the second time alone"
-    verdict = error_verdict(cause, message, printed, latency_s)
-    is_punished = cause is FailureCategory.VERIFIER_TIMEOUT and instance.fails_on_timeout
-    return Verdict(
-        status=Status.FAILED if is_punished else Status.ERROR,
-        score=instance.lowest_score if is_punished else None,
-        failure=FailureCategory.RESOURCE_LIMIT if is_punished else cause,
-        diagnostics=verdict.diagnostics,
-        verifier=instance.name,
-        version=instance.version,
-        latency_s=latency_s,
-    )

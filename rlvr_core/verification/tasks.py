@@ -12,6 +12,9 @@ from rlvr_core.verification.rows import RawRow
 STRIKES = 2
 """A row that stopped its worker this often is not tried again."""
 
+_MOST_ROWS_OF_A_BUDGET = 32
+"""A large chunk that announces nothing must not hang for as long as all of its rows may take."""
+
 
 @dataclass(slots=True, eq=False)
 class Task:
@@ -37,7 +40,7 @@ class Chunk:
     @property
     def budget_s(self) -> float:
         """Seconds that the chunk may take without announcing a row."""
-        return self.instance.timeout_s * min(len(self.tasks), 32)
+        return self.instance.timeout_s * min(len(self.tasks), _MOST_ROWS_OF_A_BUDGET)
 
 
 class TaskQueue:
