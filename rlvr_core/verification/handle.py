@@ -22,8 +22,9 @@ from rlvr_core.verification.tasks import Chunk
 from rlvr_core.verification.wire import ParentChannel, Startup, Work
 
 _BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from rlvr_core.verification.worker import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); ends = [*map(int, sys.argv[2:4])]; "
+    "from rlvr_core.verification.guardian import stand_guard; stand_guard(ends); "
+    "from rlvr_core.verification.worker import main; main(*ends)"
 )
 _STACK_DUMP_S = 0.03
 """How long a worker gets to print its stack."""

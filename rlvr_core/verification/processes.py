@@ -4,9 +4,9 @@ Run as a script, this file is the *keeper*: a small process that waits for the t
 die and then ends the workers it left behind. It uses the standard library only, so that it starts
 in milliseconds.
 
-A worker is made the reaper of its orphans where the system can (Linux), so a descendant that forks
-twice and starts a session of its own is still found below it. What outlives a crashed worker is
-found by the token in its environment.
+A worker's guardian is made the reaper of its orphans where the system can (Linux), so a descendant
+that forks twice and starts a session of its own is still found below it. Elsewhere, and when the
+guardian was killed, what is left is found by the token in its environment.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ TOKEN_NAME = "RLVR_VERIFICATION_TOKEN"  # noqa: S105 - the name of a mark, not a
 
 _PROC = Path("/proc")
 _FREEZE_ROUNDS = 200
+_PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -91,12 +92,14 @@ def descendants(root: int) -> list[int]:
 
 def adopt_orphans() -> None:
     """Make this process the parent of descendants whose own parent ends, where the system can."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+def die_with_parent(parent: int) -> None:
+    """Have this process killed when its parent, process `parent`, ends, where the system can."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
 
 
 def start_keeper(token: str) -> subprocess.Popen[bytes]:
@@ -109,6 +112,15 @@ def start_keeper(token: str) -> subprocess.Popen[bytes]:
         env={"PATH": os.environ.get("PATH", "")},
         start_new_session=True,
     )
+
+
+def _prctl(option: int, value: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

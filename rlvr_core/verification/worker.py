@@ -23,7 +23,6 @@ from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.board import Board, Lane, pack_record
 from rlvr_core.verification.grading import Grader
-from rlvr_core.verification.processes import adopt_orphans, kill_descendants
 from rlvr_core.verification.wire import (
     DONE,
     FAILED,
@@ -104,18 +103,13 @@ def main(socket_descriptor: int, board_descriptor: int) -> None:
     faulthandler.enable()
     # The parent asks a worker where it hangs before it kills it.
     faulthandler.register(signal.SIGUSR1)
-    adopt_orphans()
     channel = WorkerChannel(socket.socket(fileno=socket_descriptor))
     startup = channel.receive()
     if not isinstance(startup, Startup):
         return
     _limit_memory(startup.memory_limit_bytes)
     board = Board(board_descriptor, startup.lanes, startup.rows_a_lane)
-    try:
-        Worker(channel, startup, board).run()
-    finally:
-        # Once this process is gone, nobody can tell what left its session and its environment.
-        kill_descendants(os.getpid())
+    Worker(channel, startup, board).run()
 
 
 def _built(ref: PluginRef, seed: int) -> Grader:

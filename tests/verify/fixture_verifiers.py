@@ -103,7 +103,7 @@ class Tricky(RowVerifier):
         return self.judge(1.0)
 
     def do_detach_and_crash(self, argument: str) -> Verdict:
-        subprocess.run([sys.executable, "-c", DETACH, argument], check=True)
+        subprocess.run([sys.executable, "-c", DETACH, argument], env={}, check=True)
         os._exit(3)
 
     def do_exit(self, argument: str) -> Verdict:

@@ -40,6 +40,25 @@ def test_what_a_verifier_left_running_ends_with_its_worker(make_engine):
 
 
 @linux
+@pytest.mark.parametrize("who", ["the worker", "its guardian"])
+def test_a_row_whose_worker_is_killed_from_outside_is_judged_again(make_engine, tmp_path, who):
+    mark = tmp_path / "mark"
+    with make_engine("Tricky", timeout_s=60) as engine:
+        asked = rows(["yes", f"hang_once {mark}", "yes"])
+        for row in asked:
+            engine.submit("tricky", row)
+        assert wait_until(mark.exists)
+        [guardian] = [w.pid for pool in engine._pump.pools for w in pool.workers if w.chunks]
+        [worker] = psutil.Process(guardian).children()
+        os.kill(worker.pid if who == "the worker" else guardian, signal.SIGKILL)
+
+        verdicts = engine.judge("tricky", asked)
+        assert [verdict.score for verdict in verdicts] == [1.0, 1.0, 1.0]
+        assert wait_until(lambda: not worker.is_running())
+        assert engine.health()["tricky"].crashes == 1
+
+
+@linux
 def test_what_a_crashed_worker_left_is_ended(judge):
     marker = str(uuid.uuid4())
     (verdict,) = judge("Tricky", [f"detach_and_crash {marker}"])
