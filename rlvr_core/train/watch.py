@@ -302,20 +302,18 @@ class Watch:
 
     def _speak_of_what_is_slow(self) -> None:
         """Say that a plugin, or waiting for the other processes, takes longer than it should."""
-        call = self._place.call
-        waited_s = self._meeting[1]
+        call, waited_s = self._place.call, self._meeting[1]
         if call and call.hook not in _MAY_TAKE_LONG:
-            slow_s, who, what = time.monotonic() - call.since_s, call.plugin, f"running {call.hook}"
+            who, slow_s, what = call.plugin, time.monotonic() - call.since_s, str(self._place)
         else:
-            late = [f"rank {rank} ({seen.place})" for rank, seen in self._late().items()]
-            slow_s, who, what = waited_s, "core", f"waiting for {listed(late)}"
+            late = listed(f"rank {rank} in {seen.place}" for rank, seen in self._late().items())
+            who, slow_s, what = "core", waited_s, f"{self._place}, waiting for {late or 'no one'}"
         if slow_s < _SLOW_S:
             self._spoken_s = 0.0
         elif slow_s >= max(_SLOW_S, 2 * self._spoken_s):
             self._spoken_s = slow_s
-            reason = f"{self._place}: {who} has been {what} for {slow_s:.0f} s"
-            step = self._place.step
-            self.log({"step": step, "kind": "slow", "monitor": who, "reason": reason})
+            event = {"step": self._place.step, "kind": "slow", "monitor": who}
+            self.log({**event, "reason": f"{what}, for {slow_s:.0f} s"})
 
 
 def _now() -> str:

@@ -149,11 +149,17 @@ LETTERS = [chr(code) for code in range(ord("A"), ord("Z") + 1)]
 EXACT_MATCH = {"type": "exact-match", "answer": LETTERS}
 
 
-def stack_in(folder, model, truth=lambda number: EXACT_MATCH, rows=12, **sections):
+def trouble(hook, how, rank, step=2, **more):
+    """Return the stack entry of a plugin that makes trouble."""
+    return {"tiny-trouble": {"hook": hook, "how": how, "rank": rank, "step": step, **more}}
+
+
+def stack_in(folder, model, truth=lambda n: EXACT_MATCH, dev_truth=None, rows=12, **sections):
     """Write a stack that has something to learn in every step, and return its path."""
+    truths = {"train": truth, "dev": dev_truth or truth}
     of_splits = {
         split: [
-            {"id": f"{split}-{n}", "prompt": f"{split} prompt {n}", "verifier": truth(n)}
+            {"id": f"{split}-{n}", "prompt": f"{split} prompt {n}", "verifier": truths[split](n)}
             for n in range(rows)
         ]
         for split in stacks.SPLITS

@@ -32,7 +32,7 @@ class Trouble(Plugin):
     class Config(Strict):
         hook: str
         how: str
-        """raise, sleep, spin, kill or stop."""
+        """raise, sleep, nap, spin, kill or stop."""
         step: int = 1
         rank: int = 0
         mark: str | None = None
@@ -79,6 +79,8 @@ class Trouble(Plugin):
                 raise ValueError("no advantage in sight")
             case "sleep":
                 time.sleep(60)
+            case "nap":
+                time.sleep(4)
             case "spin":
                 until_s = time.monotonic() + 60
                 while time.monotonic() < until_s:

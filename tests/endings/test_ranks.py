@@ -7,13 +7,9 @@ import sys
 import time
 
 import pytest
-from conftest import family, living, manifest, wait_for
+from conftest import family, living, manifest, trouble, wait_for
 
 from rlvr_core.train import checkpoint
-
-
-def trouble(hook, how, rank, step=2, **more):
-    return {"tiny-trouble": {"hook": hook, "how": how, "rank": rank, "step": step, **more}}
 
 
 def boards(tmp_path):
