@@ -40,6 +40,6 @@ def test_memory_is_flat_over_two_hundred_steps(write_stack, tmp_path):
     )
 
     weighed = {step: round(scales.mib[step - 1], 1) for step in (1, 20, 50, 100, 150, 200)}
-    print("resident MiB after step:", weighed)
+    print("resident MiB after step:", weighed)  # noqa: T201 - shown with -s, and on failure
     settled, last = max(scales.mib[20:100]), max(scales.mib[100:])
     assert last - settled < 4, weighed
