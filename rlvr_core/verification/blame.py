@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from rlvr_core.api.verdicts import FailureCategory, Status, Verdict
-from rlvr_core.verification.board import Progress, unpack_records
+from rlvr_core.verification.board import Progress
+from rlvr_core.verification.contract import ContractError
 from rlvr_core.verification.grading import error_verdict
 from rlvr_core.verification.plan import Instance
 from rlvr_core.verification.tasks import Chunk, Task
@@ -15,8 +17,7 @@ from rlvr_core.verification.tasks import Chunk, Task
 class Findings:
     """What is known about a chunk whose worker was stopped."""
 
-    finished: list[tuple[Task, bytes]] = field(default_factory=list)
-    """Tasks with their verdicts as bytes."""
+    finished: list[tuple[Task, Verdict]] = field(default_factory=list)
     suspect: Task | None = None
     bystanders: list[Task] = field(default_factory=list)
     """Tasks that are to be judged again as if nothing had happened."""
@@ -36,9 +37,11 @@ def investigate(chunk: Chunk, progress: Progress, records: bytes, *, was_at_work
         findings.bystanders = list(chunk.tasks)
         return findings
     begun = progress.chunk == chunk.serial
-    verdicts = dict(unpack_records(records)) if begun else {}
-    findings.finished = [(chunk.tasks[index], data) for index, data in verdicts.items()]
-    remaining = {index: task for index, task in enumerate(chunk.tasks) if index not in verdicts}
+    if begun:
+        with suppress(ContractError):  # memory that something else wrote to says nothing
+            findings.finished = chunk.decoded(records)
+    finished = {id(task) for task, _ in findings.finished}
+    remaining = {index: task for index, task in enumerate(chunk.tasks) if id(task) not in finished}
     announced = progress.index if begun else None
     if announced is not None:
         findings.suspect = remaining.pop(announced, None)

@@ -44,7 +44,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 class ContractError(Exception):
-    """A verifier returned something it may not return."""
+    """A verifier returned, or a worker sent, something that it may not."""
 
 
 class Contract:
@@ -146,19 +146,28 @@ def encode(
 
 
 def decode(data: bytes, verifier: str, version: str) -> Verdict:
-    """Return the verdict of bytes made by `encode`, stamped with its verifier."""
-    status, score, failure, stage, diagnostics, latency_s = json.loads(
-        data.decode("utf-8", "surrogatepass")
-    )
+    """Return the verdict of bytes made by `encode`, stamped with its verifier.
+
+    Raises:
+        ContractError: The bytes are none that `encode` makes.
+    """
+    try:
+        return _decoded(json.loads(data.decode("utf-8", "surrogatepass")), verifier, version)
+    except (LookupError, TypeError, ValueError, RecursionError) as exc:
+        raise ContractError(f"expected an encoded verdict, but: {exc}") from exc
+
+
+def _decoded(values: Json, verifier: str, version: str) -> Verdict:
+    status, score, failure, stage, diagnostics, latency_s = values
     return Verdict(
         status=_STATUSES[status],
-        score=score,
+        score=None if score is None else float(score),
         failure=_CATEGORIES[failure] if failure else None,
         stage=_STAGES[stage] if stage else None,
-        diagnostics=diagnostics,
+        diagnostics=dict(diagnostics),
         verifier=verifier,
         version=version,
-        latency_s=latency_s,
+        latency_s=float(latency_s),
     )
 
 

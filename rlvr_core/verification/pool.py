@@ -17,10 +17,9 @@ from rlvr_core.api.plugin import Resource
 from rlvr_core.api.verdicts import FailureCategory, Verdict
 from rlvr_core.verification import wire
 from rlvr_core.verification.blame import Findings, investigate, last_word
-from rlvr_core.verification.board import unpack_records
-from rlvr_core.verification.contract import decode
+from rlvr_core.verification.contract import ContractError
 from rlvr_core.verification.handle import WorkerProcess
-from rlvr_core.verification.plan import Instance, PoolPlan
+from rlvr_core.verification.plan import PoolPlan
 from rlvr_core.verification.tasks import STRIKES, Chunk, Task, TaskQueue
 
 _GRACE_S = 2.0
@@ -94,7 +93,12 @@ class Pool:
         """Take what a worker sent."""
         messages, has_closed = worker.channel.receive()
         for message in messages:
-            self._take(worker, message[:1], message[1:])
+            try:
+                self._take(worker, message[:1], message[1:])
+            except ContractError:
+                # What no worker sends: something else writes to its channel.
+                has_closed = True
+                break
         if has_closed and worker in self.workers:
             self.ended(worker)
 
@@ -128,12 +132,13 @@ class Pool:
             self._break(wire.unpack_error(payload))
         else:
             serial, records = wire.unpack_done(payload)
-            chunk = worker.answered(serial)
-            if chunk is not None:
-                self._deliver(
-                    chunk.instance,
-                    ((chunk.tasks[at], data) for at, data in unpack_records(records)),
-                )
+            chunk = worker.chunks.get(serial)
+            verdicts = chunk.decoded(records) if chunk else []
+            if chunk and len({id(task) for task, _ in verdicts}) < len(chunk.tasks):
+                raise ContractError("expected a verdict on every row of the chunk")
+            worker.answered(serial)
+            if chunk:
+                self._listener.delivered(verdicts)
                 self._let_go(worker)
 
     def _let_go(self, worker: WorkerProcess) -> None:
@@ -144,10 +149,6 @@ class Pool:
             self._remove(worker)
         elif worker.is_for_retries:
             self._dismiss(worker)
-
-    def _deliver(self, instance: Instance, finished: Iterable[tuple[Task, bytes]]) -> None:
-        name, version = instance.name, instance.version
-        self._listener.delivered([(task, decode(data, name, version)) for task, data in finished])
 
     def _hold_deadlines(self) -> float:
         """Stop what is past its deadline and return the time of the next one."""
@@ -203,8 +204,8 @@ class Pool:
             self.readable(worker)
             findings = self._findings(worker)
         printed, ending = worker.printed(), worker.ending()
-        for chunk, found in zip(worker.chunks.values(), findings, strict=True):
-            self._deliver(chunk.instance, found.finished)
+        for found in findings:
+            self._listener.delivered(found.finished)
             if found.suspect is not None:
                 self._strike(found.suspect, cause, ending, printed)
             self._queue.put_back(found.bystanders)

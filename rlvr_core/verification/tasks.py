@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rlvr_core.api.verdicts import Verdict
+from rlvr_core.verification.board import unpack_records
+from rlvr_core.verification.contract import ContractError, decode
 from rlvr_core.verification.plan import Instance
 from rlvr_core.verification.rows import RawRow
 
@@ -36,6 +40,21 @@ class Chunk:
     instance: Instance
     tasks: list[Task]
     sent_s: float
+
+    def decoded(self, records: bytes) -> list[tuple[Task, Verdict]]:
+        """Return the verdicts in the records that a worker made of some of its rows.
+
+        Raises:
+            ContractError: They are none that a worker makes.
+        """
+        name, version = self.instance.name, self.instance.version
+        try:
+            return [
+                (self.tasks[index], decode(data, name, version))
+                for index, data in unpack_records(records)
+            ]
+        except (struct.error, IndexError) as exc:
+            raise ContractError(f"expected records of verdicts, but: {exc}") from exc
 
     @property
     def budget_s(self) -> float:

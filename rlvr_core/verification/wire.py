@@ -16,11 +16,15 @@ from typing import Any
 from rlvr_core.api import errors
 from rlvr_core.api.errors import RlvrError
 from rlvr_core.plugins.ref import PluginRef
+from rlvr_core.verification.contract import ContractError
 from rlvr_core.verification.rows import WireRow
 
 READY = b"R"
 FAILED = b"F"
 DONE = b"D"
+
+MAX_MESSAGE_BYTES = 1 << 24
+"""Far more than the verdicts on one chunk take; a worker that announces more is not listened to."""
 
 _LENGTH = struct.Struct("=I")
 _CHUNK = struct.Struct("=q")
@@ -57,6 +61,7 @@ class ParentChannel:
         self._socket = end
         self._outgoing = bytearray()
         self._incoming = bytearray()
+        self._is_too_long = False
 
     def fileno(self) -> int:
         """Return the descriptor to wait on."""
@@ -86,7 +91,10 @@ class ParentChannel:
             self._outgoing.clear()
 
     def receive(self) -> tuple[list[bytes], bool]:
-        """Return the messages that are complete, and whether the worker closed its end."""
+        """Return the messages that are complete, and whether the worker closed its end.
+
+        One that talks past `MAX_MESSAGE_BYTES` has closed it as well.
+        """
         ended = False
         try:
             while not ended:
@@ -97,7 +105,7 @@ class ParentChannel:
             pass
         except OSError:
             ended = True
-        return self._complete(), ended
+        return self._complete(), ended or self._is_too_long
 
     def finish(self) -> None:
         """Tell an idle worker to end."""
@@ -116,7 +124,8 @@ class ParentChannel:
         while len(self._incoming) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._incoming, at)
             end = at + _LENGTH.size + length
-            if len(self._incoming) < end:
+            self._is_too_long = length > MAX_MESSAGE_BYTES
+            if len(self._incoming) < end or self._is_too_long:
                 break
             messages.append(bytes(self._incoming[at + _LENGTH.size : end]))
             at = end
@@ -160,7 +169,13 @@ def pack_done(chunk: int, records: bytes) -> bytes:
 
 
 def unpack_done(payload: bytes) -> tuple[int, bytes]:
-    """Return (chunk, records) of the payload of a `DONE` message."""
+    """Return (chunk, records) of the payload of a `DONE` message.
+
+    Raises:
+        ContractError: It is none.
+    """
+    if len(payload) < _CHUNK.size:
+        raise ContractError("expected the serial number of a chunk")
     return _CHUNK.unpack_from(payload)[0], payload[_CHUNK.size :]
 
 
@@ -170,7 +185,16 @@ def pack_error(error: RlvrError) -> bytes:
 
 
 def unpack_error(payload: bytes) -> RlvrError:
-    """Return the error of a `FAILED` message."""
-    fields: dict[str, Any] = json.loads(payload)
-    cls: type[RlvrError] = getattr(errors, fields.pop("class"), RlvrError)
-    return cls(fields.pop("code"), fields.pop("message"), **fields)
+    """Return the error of a `FAILED` message.
+
+    Raises:
+        ContractError: It is none.
+    """
+    try:
+        fields: dict[str, Any] = json.loads(payload)
+        cls = getattr(errors, fields.pop("class"), RlvrError)
+        if not (isinstance(cls, type) and issubclass(cls, RlvrError)):
+            raise TypeError(f"{cls!r} is no error of rlvr")
+        return cls(fields.pop("code"), fields.pop("message"), **fields)
+    except (LookupError, TypeError, ValueError, RecursionError) as exc:
+        raise ContractError(f"expected an error, but: {exc}") from exc

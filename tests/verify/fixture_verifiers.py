@@ -110,6 +110,12 @@ class Tricky(RowVerifier):
         sys.stderr.write("goodbye")
         os._exit(int(argument))
 
+    def do_babble(self, argument: str) -> Verdict:
+        """Write to the training process in the worker's place, and give it time to act on it."""
+        os.write(int(sys.argv[2]), bytes.fromhex(argument))
+        time.sleep(3)
+        return self.judge(1.0)
+
     def do_segfault(self, argument: str) -> Verdict:
         ctypes.string_at(0)
         return self.judge(1.0)

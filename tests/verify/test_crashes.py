@@ -31,6 +31,23 @@ def test_a_crash_is_blamed_on_its_row(judge, tmp_path, completion, words, printe
     assert set(begun.values()) == {1}
 
 
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        pytest.param(b"\2\0\0\0Dx", Status.ERROR, id="half an answer"),
+        pytest.param(b"\2\0\0\0F{", Status.ERROR, id="half an error"),
+        pytest.param(b"\xff\xff\xff\xff", Status.ERROR, id="four gigabytes announced"),
+        # When the row is tried again, no chunk has that number any more.
+        pytest.param(b"\x09\0\0\0D\1" + bytes(7), Status.PASSED, id="an answer without verdicts"),
+    ],
+)
+def test_a_row_that_speaks_in_its_workers_place_ends_the_worker_and_nothing_else(
+    judge, sent, status
+):
+    verdicts = judge("Tricky", [f"babble {sent.hex()}", *["yes"] * 5])
+    assert [verdict.status for verdict in verdicts] == [status, *[Status.PASSED] * 5]
+
+
 def test_a_crash_in_an_unannounced_batch_is_found(judge):
     verdicts = judge("CpuBatch", ["yes", "yes", "exit", "yes"])
     statuses = [verdict.status for verdict in verdicts]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
+from supervision import reference
 
-from rlvr_core.api import EnvironmentFault, PluginError
+from rlvr_core.api import EnvironmentFault, FailureCategory, PluginError, Resource, Status
 from rlvr_core.verification.blame import investigate
 from rlvr_core.verification.board import (
     Board,
@@ -15,6 +16,7 @@ from rlvr_core.verification.board import (
     pack_record,
     unpack_records,
 )
+from rlvr_core.verification.contract import ContractError, encode
 from rlvr_core.verification.plan import Instance
 from rlvr_core.verification.rows import RawRow
 from rlvr_core.verification.tasks import Chunk, Task, TaskQueue
@@ -49,16 +51,58 @@ def test_what_is_put_back_comes_first_and_loners_travel_alone():
 
 @pytest.fixture
 def chunk():
-    instance = Instance.__new__(Instance)
+    instance = Instance(
+        ref=reference("Plain", "a"),
+        version="0.1.0+abc",
+        resource=Resource.CPU,
+        environment=(),
+        lowest_score=0.0,
+        timeout_s=10.0,
+        fails_on_timeout=False,
+        concurrency=1,
+    )
     return Chunk(7, 0, instance, [task(number) for number in range(4)], 0.0)
 
 
+def verdict(score: float) -> bytes:
+    status, failure = (
+        (Status.PASSED, None) if score == 1 else (Status.FAILED, FailureCategory.WRONG_ANSWER)
+    )
+    return encode(status, score, failure, None, {}, 0.5)
+
+
 def test_the_announced_row_is_the_suspect_and_finished_rows_are_kept(chunk):
-    records = pack_record(0, b"zero") + pack_record(1, b"one")
+    records = pack_record(0, verdict(1.0)) + pack_record(1, verdict(0.0))
     found = investigate(chunk, Progress(7, 2, 0.0), records, was_at_work=True)
-    assert [(each.row.id, data) for each, data in found.finished] == [("0", b"zero"), ("1", b"one")]
+    said = [(each.row.id, one.score, one.verifier, one.version) for each, one in found.finished]
+    assert said == [("0", 1.0, "a", "0.1.0+abc"), ("1", 0.0, "a", "0.1.0+abc")]
     assert found.suspect is chunk.tasks[2]
     assert ids(found.bystanders) == ["3"]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        b"\1",
+        pack_record(4, verdict(1.0)),
+        pack_record(0, b""),
+        pack_record(0, b"[" * 100_000),
+        pack_record(0, b"1"),
+        pack_record(0, b"{}"),
+        pack_record(0, b'["passed",1,null,null,{}]'),
+        pack_record(0, b'["perfect",1,null,null,{},0]'),
+        pack_record(0, b'["passed","all",null,null,{},0]'),
+        pack_record(0, b'["passed",1,null,null,7,0]'),
+        pack_record(0, b'["passed",1,null,null,{},"no time"]'),
+    ],
+)
+def test_records_that_no_worker_makes_are_no_verdicts(chunk, records):
+    with pytest.raises(ContractError):
+        chunk.decoded(records)
+    found = investigate(chunk, Progress(7, 2, 0.0), records, was_at_work=True)
+    assert not found.finished
+    assert found.suspect is chunk.tasks[2]
+    assert ids(found.bystanders) == ["0", "1", "3"]
 
 
 def test_without_an_announcement_everybody_goes_alone(chunk):
@@ -99,3 +143,19 @@ def test_errors_keep_their_kind_and_text_on_the_way(kind):
     back = unpack_error(pack_error(error))
     assert type(back) is kind
     assert str(back) == str(error)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"[]",
+        b'{"class": "PluginError"}',
+        b'{"class": "PluginError", "code": "RLVR-X999", "message": ""}',
+        b'{"class": "PluginError", "code": "RLVR-P105", "message": "", "more": 1}',
+        b'{"class": "did_you_mean", "code": "RLVR-P105", "message": ["RLVR-P106"]}',
+    ],
+)
+def test_what_is_no_error_becomes_none(payload):
+    with pytest.raises(ContractError):
+        unpack_error(payload)
