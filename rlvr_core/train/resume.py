@@ -19,8 +19,8 @@ Changes: TypeAlias = Mapping[str, tuple[Json, Json]]
 """What is no longer as it was, by key path: (before, now)."""
 
 NOTHING_LEFT = (
-    "nothing is left to do: all {steps} steps are made; to go on, raise train.steps and add "
-    "--allow-changes"
+    "nothing is left to do: {steps} of {steps} steps are made; to go on, raise train.steps and "
+    "add --allow-changes"
 )
 SURROUNDINGS = (
     "system", "machine", "cpu", "python", "torch", "transformers", "vllm", "threads", "devices",
@@ -61,6 +61,13 @@ def plan_resume(
             newest checkpoint is damaged.
         StackError: RLVR-S106, the run is past the last step of the stack.
     """
+    if not out.exists():
+        raise RunFolderError(
+            "RLVR-T104",
+            f"there is no run to continue at {out}",
+            origin=str(out.absolute()),
+            fix="leave --resume out to begin one there, or name its folder with --out",
+        )
     before = layout.read_manifest(out)
     changed = changes(out, before, now, stack)
     _refuse(out, before, changed, allow_changes=allow_changes)

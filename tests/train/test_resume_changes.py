@@ -236,7 +236,7 @@ def test_a_finished_run_has_nothing_left_to_do_and_says_how_it_goes_on(learning,
 
     assert outcome.status == "finished"
     assert outcome.reason == (
-        "nothing is left to do: all 2 steps are made; to go on, raise train.steps and add "
+        "nothing is left to do: 2 of 2 steps are made; to go on, raise train.steps and add "
         "--allow-changes"
     )
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
@@ -249,6 +249,13 @@ def test_a_finished_run_measures_what_it_is_asked_to_measure_in_addition(learnin
     train(prepare(stack, ["evaluate.splits=[dev]"]), folder, resume=True, allow_changes=True)
 
     assert [(r["step"], r["split"]) for r in read_lines(folder / "evals.jsonl")] == [(2, "dev")]
+
+
+def test_a_run_that_never_began_is_not_continued(learning, tmp_path):
+    with pytest.raises(RunFolderError, match="there is no run to continue at"):
+        train(prepare(learning()), tmp_path / "run", resume=True)
+
+    assert not (tmp_path / "run").exists()
 
 
 def test_fewer_steps_than_were_made_are_refused(learning, tmp_path):
