@@ -26,22 +26,22 @@ ENTRY_POINTS = """
 [rlvr.verifiers]
 odd = fixture_faults:Odd
 odd-service = fixture_faults:OddService
-miscounting = fixture_faults:Miscounting
-shaper = fixture_hooks:Shaper
-scale = fixture_hooks:Scale
-wrapper = fixture_hooks:Wrapper
+odd-batch = fixture_faults:Miscounting
+odd-shaper = fixture_hooks:Shaper
+odd-scale = fixture_hooks:Scale
+odd-wrapper = fixture_hooks:Wrapper
 
 [rlvr.samplers]
-wrap = fixture_hooks:Wrap
+odd-wrap = fixture_hooks:Wrap
 
 [rlvr.advantages]
-own-loss = fixture_hooks:OwnLoss
-whole-batch = fixture_hooks:WholeBatch
+odd-loss = fixture_hooks:OwnLoss
+odd-weights = fixture_hooks:WholeBatch
 
 [rlvr.monitors]
-loose = fixture_hooks:Loose
-watcher = fixture_hooks:Watcher
-acts = fixture_hooks:Acts
+odd-settings = fixture_hooks:Loose
+odd-watcher = fixture_hooks:Watcher
+odd-acts = fixture_hooks:Acts
 """
 
 

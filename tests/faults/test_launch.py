@@ -55,7 +55,7 @@ def test_memory_that_runs_out_is_named_with_what_to_lower(
     write_stack, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    stack = write_stack(advantage=["grpo", {"own-loss": {"hoards": True}}])
+    stack = write_stack(advantage=["grpo", {"odd-loss": {"hoards": True}}])
 
     with pytest.raises(SystemExit) as ended:
         main(["train", str(stack), "--out", str(tmp_path / "run")])

@@ -183,7 +183,7 @@ def test_every_aggregation_makes_an_update_of_its_own(open_one):
 
 LOSSES = {
     "core's own": [],
-    "a user's": ["grpo", "own-loss"],
+    "a user's": ["grpo", "odd-loss"],
     "with a penalty": ["grpo", {"ppo-clip": {"kl_coefficient": 0.2, "dual_clip": 3.0}}],
 }
 
@@ -261,9 +261,9 @@ def test_a_plugin_may_not_log_under_a_name_of_cores(run):
     from rlvr_core.api.errors import PluginError
 
     with pytest.raises(PluginError) as refused:
-        run(advantage=["grpo", {"own-loss": {"metric": "reward_mean"}}])
+        run(advantage=["grpo", {"odd-loss": {"metric": "reward_mean"}}])
 
-    assert "plugin 'own-loss': rlvr_policy_loss is at fault" in str(refused.value)
+    assert "plugin 'odd-loss': rlvr_policy_loss is at fault" in str(refused.value)
     assert "got 'reward_mean', which is core's" in str(refused.value)
 
 
@@ -350,12 +350,12 @@ def test_a_warning_of_clipping_survives_a_resume():
 
 
 def test_thresholds_over_a_whole_batch_are_refused_where_processes_share_it(write_stack):
-    prepared = prepare(write_stack(advantage=["grpo", "whole-batch"]))
+    prepared = prepare(write_stack(advantage=["grpo", "odd-weights"]))
     model = prepared.resolved.stack.model
     two = SimpleNamespace(num_processes=2)
 
     with (
-        pytest.raises(StackError, match="whole-batch must see whole mini-batches") as refused,
+        pytest.raises(StackError, match="odd-weights must see whole mini-batches") as refused,
         open_runtime(prepared.resolved, load_model(model), [], two, model),
     ):
         pass

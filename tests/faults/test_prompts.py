@@ -205,7 +205,7 @@ def test_remarks_stand_in_the_dry_run(write_stack, row):
 
 def test_what_a_plugin_makes_of_a_prompt_must_fit_as_well(run):
     with pytest.raises(PluginError) as raised:
-        run(samplers=[{"wrap": {"times": 200}}])
+        run(samplers=[{"odd-wrap": {"times": 200}}])
 
     assert raised.value.code == "RLVR-P106"
     assert "takes 1033 tokens; it may take 506" in str(raised.value)
@@ -213,9 +213,9 @@ def test_what_a_plugin_makes_of_a_prompt_must_fit_as_well(run):
 
 def test_a_plugin_that_breaks_inside_another_is_blamed_itself(run):
     with pytest.raises(PluginError) as raised:
-        run(samplers=[{"wrap": {"unprintable": True}}])
+        run(samplers=[{"odd-wrap": {"unprintable": True}}])
 
-    assert "plugin 'wrap': rlvr_wrap_prompt raised" in str(raised.value)
+    assert "plugin 'odd-wrap': rlvr_wrap_prompt raised" in str(raised.value)
     assert "UnprintableError, whose message cannot be shown" in str(raised.value)
 
 

@@ -237,7 +237,7 @@ def test_the_same_seed_makes_the_same_rollouts_and_weights(run):
 @pytest.mark.parametrize("how", ["raise", "exit"])
 def test_a_monitor_that_breaks_at_every_hook_disturbs_nothing(run, how):
     finished = run(
-        monitors=[{"watcher": {"how": how}}], evaluate={"splits": ["dev"]}, train={"steps": 1}
+        monitors=[{"odd-watcher": {"how": how}}], evaluate={"splits": ["dev"]}, train={"steps": 1}
     )
 
     assert finished.outcome.status == "finished"
@@ -254,7 +254,7 @@ def test_a_monitor_that_breaks_at_every_hook_disturbs_nothing(run, how):
 
 def test_an_action_that_cannot_be_applied_is_the_monitors_fault(run):
     finished = run(
-        monitors=[{"acts": {"kind": "set-learning-rate", "value": "nan"}}], train={"steps": 1}
+        monitors=[{"odd-acts": {"kind": "set-learning-rate", "value": "nan"}}], train={"steps": 1}
     )
 
     assert finished.outcome.status == "finished"
@@ -331,9 +331,9 @@ def test_a_failure_says_where_and_why_in_the_manifest(run, row):
     from rlvr_core.api.errors import PluginError
 
     with pytest.raises(PluginError):
-        run(verifiers=["odd", {"shaper": {"value": "nan"}}])
+        run(verifiers=["odd", {"odd-shaper": {"value": "nan"}}])
 
     ended = run.read().manifest["ended"]
-    assert "plugin 'shaper'" in ended["reason"]
+    assert "plugin 'odd-shaper'" in ended["reason"]
     assert "got float nan" in ended["cause"]
     assert json.dumps(ended)

@@ -118,7 +118,9 @@ def test_no_number_of_a_plugin_may_be_nan_or_infinite(problems, family, plugin):
 
 def test_the_numbers_of_a_plugin_with_lax_settings_may_not_be_nan_either(problems):
     for value in NOT_FINITE:
-        said = problems(monitors=[{"loose": {"share": f"<{value}>", "steps": [1.0, f"<{value}>"]}}])
+        said = problems(
+            monitors=[{"odd-settings": {"share": f"<{value}>", "steps": [1.0, f"<{value}>"]}}]
+        )
 
         assert "monitors[0].share: must be a finite number" in said
         assert "monitors[0].steps[1]: must be a finite number" in said

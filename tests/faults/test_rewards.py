@@ -40,15 +40,13 @@ def test_verdicts_that_are_numbers_or_text_stop_the_run_and_name_plugin_and_type
 
 
 def test_a_wrong_number_of_verdicts_names_plugin_step_and_both_counts(run, row):
-    rows = [
-        row(number, verifier={"type": "miscounting", "does": "one_less"}) for number in range(8)
-    ]
+    rows = [row(number, verifier={"type": "odd-batch", "does": "one_less"}) for number in range(8)]
 
     with pytest.raises(PluginError) as stopped:
-        run(train_rows=rows, verifiers=["odd", "miscounting"])
+        run(train_rows=rows, verifiers=["odd", "odd-batch"])
 
     text = str(stopped.value)
-    assert "verifier 'miscounting'" in text
+    assert "verifier 'odd-batch'" in text
     assert "row 'step 1/train-" in text
     assert " verdicts from rlvr_verify, one a row, got " in text
 
@@ -154,7 +152,7 @@ def test_a_short_run_that_learnt_nothing_says_so(run, row):
 
 
 def test_very_large_rewards_stop_the_run_before_they_reach_the_weights(run, tiny_model):
-    finished = run(verifiers=["odd", {"scale": {"by": 1e38}}], advantage=["dr-grpo"])
+    finished = run(verifiers=["odd", {"odd-scale": {"by": 1e38}}], advantage=["dr-grpo"])
 
     assert finished.outcome.status == "stopped"
     assert "a gradient that is not finite" in finished.outcome.reason
@@ -167,7 +165,7 @@ def test_very_large_rewards_stop_the_run_before_they_reach_the_weights(run, tiny
 @pytest.mark.parametrize("value", ["nan", "huge", "text"])
 def test_a_shaped_reward_that_is_no_usable_number_names_plugin_and_type(run, value):
     with pytest.raises(PluginError) as refused:
-        run(verifiers=["odd", {"shaper": {"value": value}}])
+        run(verifiers=["odd", {"odd-shaper": {"value": value}}])
 
     said = {
         "nan": "got float nan",
@@ -175,17 +173,17 @@ def test_a_shaped_reward_that_is_no_usable_number_names_plugin_and_type(run, val
         "text": "got str '1.0'",
     }
     assert refused.value.code == "RLVR-P106"
-    assert "plugin 'shaper': rlvr_shape_rewards is at fault" in str(refused.value)
+    assert "plugin 'odd-shaper': rlvr_shape_rewards is at fault" in str(refused.value)
     assert said[value] in str(refused.value)
 
 
 @pytest.mark.parametrize("value", ["nan", "none"])
 def test_a_score_that_a_wrapper_spoilt_is_the_wrappers_fault(run, value):
     with pytest.raises(PluginError) as refused:
-        run(verifiers=["odd", {"wrapper": {"value": value}}])
+        run(verifiers=["odd", {"odd-wrapper": {"value": value}}])
 
     assert refused.value.code == "RLVR-P106"
-    assert "plugin 'wrapper': rlvr_verify is at fault" in str(refused.value)
+    assert "plugin 'odd-wrapper': rlvr_verify is at fault" in str(refused.value)
     assert "expected a finite score at 0, got" in str(refused.value)
 
 

@@ -105,7 +105,7 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def miscounting():
-    with open_judge("miscounting") as judge:
+    with open_judge("odd-batch") as judge:
         yield judge
         assert judge.health().restarts == 0, "no batch may cost a worker"
 
