@@ -93,10 +93,6 @@ class Odd(RowVerifier):
         time.sleep(0.2)
         return self.judge(0.5)
 
-    def do_hang(self, row: VerifyRow) -> Verdict:
-        time.sleep(300)
-        return self.judge(0.5)
-
     def do_alarm(self, row: VerifyRow) -> Verdict:
         """Bound itself with a signal, as checkers of mathematics do."""
 
