@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -28,17 +28,6 @@ class RowProblem:
     where: str
     """``file:line``."""
     message: str
-
-
-def load_split(
-    source: DataSource,
-    base: Path,
-    ground_truth_models: Mapping[str, type[BaseModel]],
-    split: str,
-    plugin_names: Mapping[str, str] | None = None,
-) -> list[Row]:
-    """Return the rows of one split, in file order; see `load_splits`."""
-    return load_splits({split: source}, base, ground_truth_models, plugin_names)[split]
 
 
 def load_splits(
@@ -78,7 +67,19 @@ def load_splits(
 def read_split(
     source: DataSource, base: Path, split: str, routes: Routes | None
 ) -> tuple[list[Row], list[RowProblem]]:
-    """Return the good rows of a split and what is wrong with the others."""
+    """Return the good rows of a split and what is wrong with the others.
+
+    Args:
+        source: Where the split comes from.
+        base: Folder that a relative path starts from.
+        split: Name of the split; ids that rows do not give are made of it.
+        routes: The verifiers of a stack; without them rows are checked for their form only.
+
+    Raises:
+        DataError: RLVR-D101 when the file can't be read.
+        EnvironmentFault: RLVR-E101 when the source needs the ``datasets`` library.
+        PluginError: RLVR-P106 when a ground-truth model raises anything but a validation error.
+    """
     reader = RowReader(split, routes)
     rows: list[Row] = []
     problems: list[RowProblem] = []
@@ -110,7 +111,7 @@ def content_hash(rows: Iterable[Row]) -> str:
     for row in rows:
         prompt: Json = row.prompt
         if not isinstance(prompt, str):
-            prompt = [{"role": turn.role, "content": turn.content} for turn in prompt]
+            prompt = [asdict(turn) for turn in prompt]
         fields = [row.id, prompt, row.verifier, dict(row.ground_truth), dict(row.metadata)]
         text = json.dumps(fields, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         digest.update(text.encode() + b"\n")

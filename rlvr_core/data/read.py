@@ -46,9 +46,8 @@ def read_records(source: DataSource, base: Path, split: str) -> Iterator[Record]
         DataError: RLVR-D101, the file or data set can't be read.
         EnvironmentFault: RLVR-E101, the ``datasets`` library is needed and missing.
     """
-    records = (
-        _table(source, base, split) if is_hub_path(source.path) else _file(source, base, split)
-    )
+    path = source_path(source, base)
+    records = _table(source, base, split) if path is None else _file(path, split)
     for count, record in enumerate(records):
         if count == source.limit:
             return
@@ -76,8 +75,7 @@ def _table(source: DataSource, base: Path, split: str) -> Iterator[Record]:
     yield from _records_of_table(rows, name)
 
 
-def _file(source: DataSource, base: Path, split: str) -> Iterator[Record]:
-    path = base / Path(source.path).expanduser()
+def _file(path: Path, split: str) -> Iterator[Record]:
     try:
         with path.open("rb") as file:
             head = file.read(4)

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from rlvr_core.api.errors import PluginError, did_you_mean, listed
+from rlvr_core.api.plugin import ROUTING_KEY
 from rlvr_core.api.rollouts import Message, Prompt, Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.wording import keys_of, problems_of
@@ -69,10 +70,10 @@ class RowReader:
 
     def _route(self, block: Json) -> tuple[str, dict[str, Json], list[str]]:
         """Return the verifier's instance name, the ground truth, and the problems of both."""
-        if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        if not isinstance(block, dict) or not isinstance(block.get(ROUTING_KEY), str):
             return "", {}, []
-        written = block["type"]
-        truth = {key: value for key, value in block.items() if key != "type"}
+        written = block[ROUTING_KEY]
+        truth = {key: value for key, value in block.items() if key != ROUTING_KEY}
         problems = list(_source_problems(truth, "verifier"))
         if self._routes is None:
             return written, _renamed(truth, None), problems
@@ -98,7 +99,7 @@ def _form_problems(value: Mapping[str, Json]) -> Iterator[str]:
         yield 'has no verifier; write "verifier": {"type": …, …}'
     elif not isinstance(value["verifier"], dict):
         yield 'verifier must be an object such as {"type": …, …}'
-    elif not isinstance(value["verifier"].get("type"), str):
+    elif not isinstance(value["verifier"].get(ROUTING_KEY), str):
         yield "verifier.type must name a verifier"
     if not isinstance(value.get("metadata"), dict | None):
         yield "metadata must be an object"
@@ -147,10 +148,9 @@ def _prompt(prompt: Json) -> Prompt:
 
 def _renamed(truth: dict[str, Json], model: type[BaseModel] | None) -> dict[str, Json]:
     """Accept ``expected_answer`` for ``answer``, as other collections write it."""
-    fields = {"answer"} if model is None else set(keys_of(model))
-    if "expected_answer" not in truth or "answer" in truth or "expected_answer" in fields:
-        return truth
-    if "answer" not in fields:
+    fields = ["answer"] if model is None else keys_of(model)
+    is_meant = "answer" in fields and "expected_answer" not in fields
+    if not is_meant or "answer" in truth:
         return truth
     return {("answer" if key == "expected_answer" else key): item for key, item in truth.items()}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rlvr_core.api.errors import RunFolderError, shortened
@@ -102,7 +102,7 @@ def prompt_to_json(prompt: Prompt) -> str:
     """Return a prompt as JSON: a string, or a list of ``{"role", "content"}``."""
     if isinstance(prompt, str):
         return to_json_text(prompt)
-    return to_json_text([{"role": turn.role, "content": turn.content} for turn in prompt])
+    return to_json_text([asdict(turn) for turn in prompt])
 
 
 def read_json_lines(path: Path) -> JsonLines:

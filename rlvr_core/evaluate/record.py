@@ -24,7 +24,7 @@ def evaluation_record(
     """Return the line of ``evals.jsonl`` for one evaluation of one split.
 
     Args:
-        step: Updates finished before it; 0 is the untrained model.
+        step: Steps finished before it; 0 is the untrained model.
         split: Name of the split.
         rollouts: Every completion, at least one.
         verdicts: For each grader one verdict a completion. The first grader is the one that

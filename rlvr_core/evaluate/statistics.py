@@ -14,7 +14,9 @@ from math import comb, sqrt
 Z_95 = 1.959964
 """Two-sided 95 % quantile of the normal distribution."""
 SIGNIFICANCE = 0.05
+"""Largest p-value that separates a difference from chance."""
 RESAMPLES = 2000
+"""Of the bootstrap."""
 _POWER_FACTOR = (1.96 + 0.84) ** 2
 """Squared sum of the quantiles for a two-sided 5 % test that finds an effect four times in five."""
 
@@ -65,7 +67,11 @@ def wilson(passed: float, total: float, z: float = Z_95) -> tuple[float, float]:
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """Return the exact two-sided p-value of `gained` against `lost` discordant pairs."""
+    """Return the exact two-sided p-value of `gained` against `lost` discordant pairs.
+
+    Raises:
+        ValueError: When a count is negative.
+    """
     if gained < 0 or lost < 0:
         raise ValueError(f"counts must not be negative, got {gained} and {lost}")
     total = gained + lost

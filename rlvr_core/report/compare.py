@@ -7,7 +7,6 @@ stands in place of the number.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rlvr_core.evaluate.statistics import PairedDifference, bootstrap_mean, paired_difference
@@ -239,9 +238,9 @@ def _rises(before: Shares, after: Shares) -> dict[str, float]:
     return rises
 
 
-def _common(before: Shares, after: Iterable[str]) -> Sequence[str]:
+def _common(before: Shares, after: Shares) -> list[str]:
     # Sorted, so that the bootstrap does not depend on the order of a file.
-    return sorted(before.keys() & set(after))
+    return sorted(before.keys() & after.keys())
 
 
 def _record(run: Run, point: Accuracy) -> Record:

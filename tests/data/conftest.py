@@ -10,7 +10,7 @@ import pytest
 from rlvr_core.api.plugin import Strict
 from rlvr_core.api.rollouts import Row
 from rlvr_core.config.models import DataSource
-from rlvr_core.data.load import load_split
+from rlvr_core.data.load import load_splits
 
 
 class MathTruth(Strict):
@@ -56,3 +56,9 @@ def good(**changes: Any) -> dict[str, Any]:
 
 def load(path: Path, split: str = "train", **more: Any) -> list[Row]:
     return load_split(DataSource(path=path.name), path.parent, MODELS, split, **more)
+
+
+def load_split(
+    source: DataSource, base: Path, models: Any, split: str, plugin_names: Any = None
+) -> list[Row]:
+    return load_splits({split: source}, base, models, plugin_names)[split]

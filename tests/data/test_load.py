@@ -14,15 +14,10 @@ from rlvr_core.api.errors import DataError, EnvironmentFault, PluginError
 from rlvr_core.api.plugin import Strict
 from rlvr_core.api.rollouts import Message
 from rlvr_core.config.models import DataSource
-from rlvr_core.data.load import (
-    content_hash,
-    describe_split,
-    load_split,
-    load_splits,
-)
+from rlvr_core.data.load import content_hash, describe_split, load_splits
 from rlvr_core.data.read import file_sha256
 
-from .conftest import MODELS, Lines, good, load
+from .conftest import MODELS, Lines, good, load, load_split
 
 
 def test_a_row_becomes_a_row(lines: Lines) -> None:
