@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
@@ -40,6 +41,25 @@ class VerifierHealth(Plugin):
         super().__init__(config, name=name)
         self._window: deque[Counter[tuple[str, Status]]] = deque(maxlen=self.config.window_steps)
         self._warned: set[tuple[str, Status]] = set()
+
+    def state(self) -> Mapping[str, Any]:
+        """Return the counts of the window, and what was warned of."""
+        return {
+            "window": [
+                [[verifier, status, count] for (verifier, status), count in sorted(step.items())]
+                for step in self._window
+            ],
+            "warned": sorted(self._warned),
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the window, and warn of nothing twice."""
+        self._window.clear()
+        self._window.extend(
+            Counter({(verifier, Status(status)): count for verifier, status, count in step})
+            for step in state["window"]
+        )
+        self._warned = {(verifier, Status(status)) for verifier, status in state["warned"]}
 
     @hookimpl
     def rlvr_step_end(self, event: StepEvent) -> list[Action]:
