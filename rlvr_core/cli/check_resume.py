@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN = 3
 
 
-def check_and_print(prepared: Prepared, out: Path, *, json: bool) -> None:
+def check_and_print(prepared: Prepared, out: Path, *, as_json: bool) -> None:
     """Make a step of the run again, print what differs, and exit with 1 if anything does."""
     from rlvr_core.cli.console import make_console
     from rlvr_core.cli.live import LiveReporter
@@ -28,9 +28,9 @@ def check_and_print(prepared: Prepared, out: Path, *, json: bool) -> None:
     from rlvr_core.train.check_resume import check_resume
     from rlvr_core.train.progress import Silent
 
-    if json:
+    if as_json:
         found = check_resume(prepared, out, Silent())
-        typer.echo(json_module.dumps(found.to_json()))
+        typer.echo(json.dumps(found.to_json()))
     else:
         console = make_console()
         with LiveReporter(console, out.name, prepared.resolved.stack.train.steps) as reporter:
@@ -71,7 +71,7 @@ def _compared(made: Comparison) -> Iterator[str]:
     weights = values.pop("weights_fingerprint", None)
     yield f"  metrics           {'other values' if values else 'the same, times left out'}"
     for key, (was, now) in values.items():
-        yield f"    {key}: {json_module.dumps(was)} in the run, {json_module.dumps(now)} now"
+        yield f"    {key}: {json.dumps(was)} in the run, {json.dumps(now)} now"
     yield f"  weights after it  {'other bits' if weights else 'the same bits'}"
 
 

@@ -10,13 +10,7 @@ from typing import Annotated
 import typer
 
 from rlvr_core.api.errors import StackError, did_you_mean
-
-StackPath = Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY.PATH=VALUE]…", help="Values that replace those of the file."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+from rlvr_core.cli.options import AsJson, Overrides, StackPath
 
 
 def check(stack: StackPath, overrides: Overrides = None, as_json: AsJson = False) -> None:

@@ -45,7 +45,7 @@ def demo(
     if dry_run:
         from rlvr_core.cli.plan import print_plan
 
-        print_plan(verifier, console, json=False)
+        print_plan(verifier, console, as_json=False)
         console.print(f"data and stack: {folder}", markup=False, highlight=False, soft_wrap=True)
         return
     steps = max(1, int(verifier.resolved.stack.train.steps * CONTROL_SHARE))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rlvr_core.api.errors import StackError, did_you_mean
+from rlvr_core.cli.options import Overrides, StackPath
 
 SPLITS = ("dev", "transfer", "gate")
 
 
 def evaluate(
-    stack: Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
-    ] = None,
+    stack: StackPath,
+    overrides: Overrides = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="A checkpoint, or a run folder. Default: the stack's untrained model."),
@@ -27,7 +25,7 @@ def evaluate(
         list[str] | None,
         typer.Option(help="dev, transfer or gate; may be repeated. Default: evaluate.splits."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a split.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a split.")] = False,
 ) -> None:
     """Sample and grade every row of the splits, and print the accuracies with their intervals."""
     from rich.table import Table
@@ -51,9 +49,9 @@ def evaluate(
     console = make_console(stderr=True)
     with LiveReporter(console, "evaluation", 0) as reporter:
         records = examine(prepared, checkpoint, list(prepared.measured), reporter)
-    if json:
+    if as_json:
         for record in records:
-            typer.echo(json_module.dumps(record))
+            typer.echo(json.dumps(record))
         return
     table = Table()
     for column in ("split", "grader", "passed", "accuracy", "95 % interval", "no answer read"):

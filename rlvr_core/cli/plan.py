@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
 
 
-def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
+def print_plan(prepared: Prepared, console: Console, *, as_json: bool) -> None:
     """Print what a run would do. Checks prompt lengths when the tokenizer is at hand.
 
     Raises:
@@ -30,14 +30,14 @@ def print_plan(prepared: Prepared, console: Console, *, json: bool) -> None:
     remarks = [*prepared.remarks(), *said]
     plan = plan_run(prepared.resolved.stack, prepared.splits, prompt_tokens)
     stages = plan_by_stage(prepared.resolved)
-    if json:
+    if as_json:
         body = {
             "stages": [_stage_json(stage) for stage in stages],
             "numbers": plan.to_json(),
             "environment": _environment(prepared),
             "remarks": remarks,
         }
-        console.out(json_module.dumps(body, indent=2), highlight=False)
+        console.out(json.dumps(body, indent=2), highlight=False)
         return
     table = Table(title="The step, in call order", title_justify="left")
     for column in ("stage", "what happens", "plugins"):

@@ -11,10 +11,9 @@ import typer
 
 from rlvr_core.api.errors import StackError, did_you_mean, listed
 from rlvr_core.api.verdicts import Json
+from rlvr_core.cli.options import AsJson
 from rlvr_core.plugins.index import InstalledPlugin, PluginIndex, metadata_of
 from rlvr_core.plugins.source_files import declared_api
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def list_plugins(as_json: AsJson = False) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rlvr_core.cli.options import Overrides, StackPath
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,12 +20,9 @@ PLUGIN_FAULT_EXIT_CODE = 3
 
 
 def selfcheck(
-    stack: Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    stack: StackPath,
+    overrides: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Check a stack's plugins on a tiny random model: what must not change an update, does not.
 
@@ -48,9 +46,9 @@ def selfcheck(
         results = make_checks(
             prepared, CHECKS, lambda check: status.update(f"checking: {check.name}")
         )
-    if json:
+    if as_json:
         body = {"checks": [result.to_json() for result in results]}
-        typer.echo(json_module.dumps(without_non_finite(body), indent=2))
+        typer.echo(json.dumps(without_non_finite(body), indent=2))
     else:
         print_results(results, make_console())
     if any(result.is_plugin_fault for result in results):

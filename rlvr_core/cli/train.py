@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json as json_module
+import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,12 @@ import typer
 
 from rlvr_core.api.errors import EnvironmentFault, RunEndedError, StackError
 from rlvr_core.api.verdicts import Json
+from rlvr_core.cli.options import Overrides, StackPath
 from rlvr_core.evaluate import layout
 
 if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
     from rlvr_core.train.run import Outcome
-
-StackPath = Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")]
-Overrides = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
-]
 
 
 def train(
@@ -56,7 +51,9 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help="Control arm; 'random' pays by the toss of a coin."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON lines, for programs.")
+    ] = False,
 ) -> None:
     """Train the stack's model with its verifiers, and leave a run folder.
 
@@ -71,14 +68,14 @@ def train(
     if dry_run:
         from rlvr_core.cli.plan import print_plan
 
-        print_plan(prepared, make_console(), json=json)
+        print_plan(prepared, make_console(), as_json=as_json)
         return
     name = stack.stem if control is None else f"{stack.stem}-{control}"
     out = out or Path("runs") / name
     if check:
         from rlvr_core.cli.check_resume import check_and_print
 
-        check_and_print(prepared, out, json=json)
+        check_and_print(prepared, out, as_json=as_json)
         return
     outcome = run_training(
         prepared,
@@ -87,7 +84,7 @@ def train(
         continuing="the same command with --resume",
         resume=resume,
         allow_changes=allow_changes,
-        json=json,
+        as_json=as_json,
     )
     if outcome.status != "finished":
         raise RunEndedError(
@@ -97,14 +94,14 @@ def train(
             cause=outcome.reason,
             fix="events.jsonl in the run folder says which one; --resume continues the run",
         )
-    if json:
+    if as_json:
         ended = {
             "kind": "end",
             "status": outcome.status,
             "reason": outcome.reason,
             "folder": str(outcome.folder),
         }
-        typer.echo(json_module.dumps(ended))
+        typer.echo(json.dumps(ended))
         return
     for line in (outcome.reason, f"run folder: {out}"):
         if line:
@@ -119,7 +116,7 @@ def run_training(
     continuing: str,
     resume: bool = False,
     allow_changes: bool = False,
-    json: bool = False,
+    as_json: bool = False,
 ) -> Outcome:
     """Train and show it: live on a terminal, as plain lines elsewhere, or as JSON lines.
 
@@ -130,7 +127,7 @@ def run_training(
         continuing: What continues the run after Ctrl-C.
         resume: Continue the run that stands in the run folder.
         allow_changes: On a resume, accept what changed.
-        json: Print JSON lines.
+        as_json: Print JSON lines.
 
     Raises:
         EnvironmentFault: RLVR-E101, the ``[train]`` extra is missing.
@@ -151,7 +148,7 @@ def run_training(
             start = partial(
                 run, prepared, out, resume=resume, allow_changes=allow_changes, place=place
             )
-            if json:
+            if as_json:
                 return start(reporter=JsonReporter())
             with LiveReporter(make_console(), title, steps) as reporter:
                 return start(reporter=reporter)
@@ -222,4 +219,4 @@ class JsonReporter:
         self._print("event", {"event": record["kind"], **record})
 
     def _print(self, kind: str, record: Mapping[str, Json]) -> None:
-        typer.echo(json_module.dumps({**record, "kind": kind}))
+        typer.echo(json.dumps({**record, "kind": kind}))
