@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 @hookspec
 def rlvr_audit_prompts(rows: Sequence[Row], session: Session) -> Sequence[Finding] | None:
-    """Stage 0, all results: look at every training prompt before step 0, on the main process.
+    """Stage 0, all results: look at every training prompt before step 0.
 
-    Any finding with severity ``refuse`` keeps the run from starting.
+    Called on every process, and must find the same there. Any finding with severity ``refuse``
+    keeps the run from starting.
 
     :param rows: the whole training split.
     :param session: for verdicts of a verifier of the stack; it cannot sample yet.
@@ -165,7 +166,10 @@ def rlvr_policy_loss(tokens: TokenBatch, session: Session) -> PolicyLoss:
 
 @hookspec
 def rlvr_run_start(run: RunInfo) -> None:
-    """Stage 12, observers: the first step is about to be made, or the first after a resume."""
+    """Stage 12, observers: the first step is about to be made, or the first after a resume.
+
+    Main process only.
+    """
 
 
 @hookspec
@@ -177,8 +181,9 @@ def rlvr_step_end(event: StepEvent) -> Action | Sequence[Action] | None:
 def rlvr_eval_prompts(split: str, step: int) -> Sequence[Row] | None:
     """Stage 12, observers: add rows (canaries) to an evaluation.
 
-    They are sampled and graded, and handed to `rlvr_eval_end` with ids that begin with the
-    monitor's name and a slash; they count in no record.
+    Called on every process, and must return equal rows there. They are sampled and graded, and
+    handed to `rlvr_eval_end` with ids that begin with the monitor's name and a slash; they count in
+    no record.
     """
 
 
