@@ -81,3 +81,34 @@ def test_a_blank_response_satisfies_no_published_prompt(judge, mode, blank):
         for loose in (False, True):
             verdict = judge(blank, truth, mode=mode, score="share", loose=loose)
             assert (verdict.score, verdict.failure.value) == (0, "no_answer")
+
+
+def test_a_reference_completion_passes_and_golden_truths_have_one(judge):
+    verifier = IFEval()
+    without = set()
+    for row in rows_of(PLUGIN / "golden.jsonl"):
+        truth = IFEval.GroundTruth.model_validate(row["ground_truth"])
+        reference = verifier.reference_completion(truth)
+        if reference is None:
+            without.add(row["kind"])
+        else:
+            assert judge(reference, row["ground_truth"]).score == 1
+    assert without <= {"language"}
+
+
+def test_contradictions_have_no_reference_completion():
+    contradiction = {
+        "constraints": [
+            {"type": "keywords:existence", "kwargs": {"keywords": ["cat"]}},
+            {"type": "keywords:forbidden_words", "kwargs": {"forbidden_words": ["cat"]}},
+        ]
+    }
+    truth = IFEval.GroundTruth.model_validate(contradiction)
+    assert IFEval().reference_completion(truth) is None
+
+
+@needs_data
+def test_most_published_prompts_have_a_reference_completion():
+    verifier = IFEval()
+    truths = [IFEval.GroundTruth.model_validate(truth) for truth in published_truths()]
+    assert sum(verifier.reference_completion(truth) is not None for truth in truths) >= 480

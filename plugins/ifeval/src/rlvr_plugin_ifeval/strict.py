@@ -121,6 +121,8 @@ _HIGHLIGHT = re.compile(r"(?<![\d*\\])(\*{1,3})(?=[^\s*])[^*\n]*(?<=[^\s*])\1(?!
 
 
 def _highlights(response: Response, wanted: given.HighlightCount) -> bool:
+    if response.text.count("*") < 2 * wanted.num_highlights:
+        return False  # the usual case, much faster than the search
     return len(_HIGHLIGHT.findall(response.text)) >= wanted.num_highlights
 
 

@@ -60,11 +60,15 @@ def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
 
 def seen(text: str) -> str:
     """Return `text` as a reader sees it: composed, without unseen characters, plain line ends."""
-    return normalized("NFC", _UNSEEN.sub("", _LINE_END.sub("\n", text)))
+    if "\r" in text or "\u2028" in text:
+        text = _LINE_END.sub("\n", text)
+    return normalized("NFC", _UNSEEN.sub("", text))
 
 
 def folded(text: str) -> str:
     """Return `text` for comparison: case, width, accents apart, quotes and dashes do not matter."""
+    if text.isascii():
+        return text.lower()
     plain = normalized("NFKC", text).lower().translate(_SPELLINGS)
     return _LOOSE_MARKS.sub("", normalized("NFC", plain))
 
@@ -96,14 +100,16 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
     """
     words = folded(phrase).split()
     body = r"\s+".join(re.escape(word) for word in words)
-    before = _letter_before if _is_spaced_letter(words[0][0]) else ""
-    after = _letter_after if _is_spaced_letter(words[-1][-1]) else ""
-    return re.compile(before + body + after)
+    first = words[0][0]
+    if _is_spaced_letter(first):
+        # Looking back after the first letter lets the search skip ahead to that letter.
+        body = rf"{first}(?<!{_spaced}{first})(?<!{_spaced}_{first})" + body[1:]
+    if _is_spaced_letter(words[-1][-1]):
+        body += rf"(?!_?{_spaced})"
+    return re.compile(body)
 
 
 _spaced = rf"[^\W_{SPACELESS}]"
-_letter_before = rf"(?<!{_spaced})(?<!{_spaced}_)"
-_letter_after = rf"(?!_?{_spaced})"
 _SPACED_LETTER = re.compile(_spaced)
 
 

@@ -13,12 +13,14 @@ from rlvr_core.api import (
     Resource,
     RowVerifier,
     Stage,
+    Status,
     Strict,
     Verdict,
     VerifyRow,
 )
 from rlvr_plugin_ifeval import official, strict
 from rlvr_plugin_ifeval.constraints import Constraint
+from rlvr_plugin_ifeval.reference import followed_by_design
 from rlvr_plugin_ifeval.text import Language, Response, after_reasoning, seen
 
 MAX_CONSTRAINTS = 100
@@ -101,6 +103,18 @@ class IFEval(RowVerifier):
         share = sum(followed) / len(followed)
         score = share if self.config.score == "share" else float(share == 1)
         return self.judge(score, FailureCategory.CONSTRAINT, followed=followed)
+
+    def reference_completion(self, ground_truth: GroundTruth) -> str | None:
+        """Return a completion that passes; None where none is found.
+
+        It is made by rule, and judged before it is given out: constraints that contradict each
+        other have none, and neither have languages other than English and Chinese.
+        """
+        response = followed_by_design(ground_truth.constraints, ground_truth.language)
+        if response is None:
+            return None
+        row = VerifyRow(id="", prompt="", completion=response, ground_truth=ground_truth)
+        return response if self.verify_row(row).status is Status.PASSED else None
 
     def _response(self, completion: str) -> str | None:
         """Return what counts of a completion; None when it never got to its response."""

@@ -15,7 +15,6 @@ _MARKS = (
 _WORD = re.compile(rf"[^\W_][\w{_MARKS}]*")
 _WORD_OR_HAN = re.compile(rf"[{HAN}]|[^\W_{HAN}](?:(?![{HAN}])[\w{_MARKS}])*")
 _CAPITAL_CANDIDATE = re.compile(r"[^\W_]+(?:[-'’./&]+[^\W_]+)*")
-_POSSESSIVE = re.compile(r"['’][sS]$")
 
 
 def count_words(response: Response) -> int:
@@ -29,7 +28,11 @@ def count_words(response: Response) -> int:
 def count_capital_words(response: Response) -> int:
     """Return how many words are written in capitals only; a hyphenated word is one word."""
     words = _CAPITAL_CANDIDATE.findall(response.text)
-    return sum(1 for word in words if _POSSESSIVE.sub("", word).isupper())
+    return sum(1 for word in words if word.isupper() or _is_possessive_of_capitals(word))
+
+
+def _is_possessive_of_capitals(word: str) -> bool:
+    return word.endswith(("'s", "’s")) and word[:-2].isupper()
 
 
 _TITLES = frozenset([
@@ -58,7 +61,9 @@ _STARTERS = frozenset([
 ])  # fmt: skip
 """Words that begin a sentence more often than they go on after an initial or an acronym."""
 
-_STOP = re.compile(r"(?<![.!?…])(?P<marks>[.!?…]++)(?P<closers>[\"'”’)\]}*_»]*)(?P<space>\s+|$)")
+_STOP = re.compile(
+    r"(?P<marks>[.!?…](?<![.!?…]{2})[.!?…]*+)(?P<closers>[\"'”’)\]}*_»]*)(?P<space>\s+|$)"
+)
 _OPENERS = "\"'“‘([{*_<>"
 _NEXT_WORD = re.compile(r"[\"'“‘(\[{*_<#>\-\s]*([^\W_]+)")
 _ACRONYM = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]", re.IGNORECASE)
