@@ -169,5 +169,5 @@ class PolicyLoss:
     loss_T: Tensor
     """[T], the loss of each token before weights and aggregation; differentiable in `logp_T`."""
     metrics: Mapping[str, Tensor] = field(default_factory=dict)
-    """Named [T] tensors without gradient; core logs their mean over tokens. Core's own names for what
-    it logs of a step are refused."""
+    """Named [T] tensors without gradient; core logs their mean over tokens. Core's own names for
+    what it logs of a step are refused."""

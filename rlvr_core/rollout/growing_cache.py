@@ -21,6 +21,10 @@ class GrowingLayer(DynamicLayer):
     `keys` and `values` are views of what is filled, as the library expects them.
     """
 
+    _keys: Tensor
+    _values: Tensor
+    _length: int
+
     def update(
         self, key_states: Tensor, value_states: Tensor, *_args: Any, **_kwargs: Any
     ) -> tuple[Tensor, Tensor]:
@@ -28,33 +32,32 @@ class GrowingLayer(DynamicLayer):
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             # The prompt's own: room is made when a second token comes.
-            self.keys, self.values = self._keys, self._values = key_states, value_states
-            return self.keys, self.values
-        start = self.keys.shape[-2]
-        end = start + key_states.shape[-2]
+            self._keys, self._values = key_states, value_states
+            return self._show(key_states.shape[-2])
+        start, end = self._length, self._length + key_states.shape[-2]
         if end > self._keys.shape[-2]:
-            self._keys = _with_room(self.keys, end + ROOM_TOKENS)
-            self._values = _with_room(self.values, end + ROOM_TOKENS)
+            self._keys = _with_room(self._keys[:, :, :start], end + ROOM_TOKENS)
+            self._values = _with_room(self._values[:, :, :start], end + ROOM_TOKENS)
         self._keys[:, :, start:end] = key_states
         self._values[:, :, start:end] = value_states
-        self._show(end)
-        return self.keys, self.values
+        return self._show(end)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeat every row."""
-        length = self.keys.shape[-2]
         self._keys = self._keys.repeat_interleave(repeats, dim=0)
         self._values = self._values.repeat_interleave(repeats, dim=0)
-        self._show(length)
+        self._show(self._length)
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep these rows, in this order."""
-        length = self.keys.shape[-2]
         self._keys, self._values = self._keys[indices], self._values[indices]
-        self._show(length)
+        self._show(self._length)
 
-    def _show(self, length: int) -> None:
-        self.keys, self.values = self._keys[:, :, :length], self._values[:, :, :length]
+    def _show(self, length: int) -> tuple[Tensor, Tensor]:
+        self._length = length
+        filled = self._keys[:, :, :length], self._values[:, :, :length]
+        self.keys, self.values = filled
+        return filled
 
 
 def growing_cache() -> Cache:
