@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -94,6 +95,8 @@ def train(
             cause=outcome.reason,
             fix="events.jsonl in the run folder says which one; --resume continues the run",
         )
+    if os.environ.get("RANK", "0") != "0":
+        return  # of several processes, the main one alone talks
     if as_json:
         ended = {
             "kind": "end",

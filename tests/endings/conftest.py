@@ -123,12 +123,12 @@ def start_ranks(start):
 
     def begin(*arguments, hold=None, constants=None):
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind(("localhost", 0))
             port = probe.getsockname()[1]
         common = {
             "WORLD_SIZE": "2",
             "LOCAL_WORLD_SIZE": "2",
-            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_ADDR": "localhost",
             "MASTER_PORT": str(port),
             "ACCELERATE_USE_CPU": "true",
         }

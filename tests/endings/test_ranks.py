@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+import pyarrow.parquet as parquet
 import pytest
 from conftest import family, living, manifest, trouble, wait_for
 
@@ -16,19 +17,32 @@ def boards(tmp_path):
     return list(tmp_path.glob(".run.processes-*"))
 
 
-def test_two_processes_finish_together_and_leave_nothing(start_ranks, write_stack, tmp_path):
-    out = tmp_path / "run"
+def test_two_processes_sample_what_one_does_and_leave_nothing(
+    start, start_ranks, write_stack, tmp_path
+):
+    out, stack = tmp_path / "run", write_stack()
 
-    ranks = start_ranks("train", write_stack(), "--out", out)
+    alone = start("train", stack, "--out", tmp_path / "alone")
+    ranks = start_ranks("train", stack, "--out", out)
 
+    assert alone.wait(60) == 0, alone.said
     assert [rank.wait(60) for rank in ranks] == [0, 0], ranks[0].said + ranks[1].said
     assert manifest(out)["status"] == "finished"
     assert "step 1/4" in ranks[0].said
-    assert "stack: " not in ranks[1].said, "the main process alone talks"
+    assert "run" not in ranks[1].said, "the main process alone talks"
     assert not boards(tmp_path)
+    tables = [
+        parquet.read_table(folder / "rollouts/000002.parquet").to_pylist()
+        for folder in (tmp_path / "alone", out)
+    ]
+    for one, two in zip(*tables, strict=True):
+        assert one["row_id"] == two["row_id"]
+        [first], [second] = one["segments"], two["segments"]
+        assert first["token_ids"] == second["token_ids"]
+        assert first["logps"] == pytest.approx(second["logps"], abs=1e-4)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_plugin_that_raises_in_one_process_is_what_both_say(
     rank, start_ranks, write_stack, tmp_path
 ):
@@ -51,6 +65,7 @@ def test_a_plugin_that_raises_in_one_process_is_what_both_say(
     assert not boards(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_verifier_past_its_error_budget_in_one_process_ends_both(
     start_ranks, write_stack, tmp_path
 ):
@@ -72,6 +87,7 @@ def test_a_verifier_past_its_error_budget_in_one_process_ends_both(
     assert ": sampling and verifying: verifier 'tiny-slow'" in ranks[1 - rank].said
 
 
+@pytest.mark.slow
 def test_a_fault_of_core_on_one_process_names_it_on_the_other(start_ranks, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     hold = {"at": "torch:save", "how": "fail", "mark": str(mark)}
@@ -95,7 +111,7 @@ def test_a_folder_that_cannot_be_made_ends_both(start_ranks, write_stack, tmp_pa
     assert all("RLVR-T106" in each.said for each in ranks)
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_killed_process_is_named_by_the_other_and_nothing_is_left(
     rank, start_ranks, write_stack, tmp_path
 ):
@@ -118,8 +134,8 @@ def test_a_killed_process_is_named_by_the_other_and_nothing_is_left(
     assert not boards(tmp_path)
 
 
-@pytest.mark.parametrize("how", ["spin", "stop"])
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("how", ["spin", pytest.param("stop", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_process_that_hangs_is_named_by_the_other_and_ended(
     how, rank, start_ranks, write_stack, tmp_path
 ):
@@ -147,6 +163,7 @@ def test_a_process_that_hangs_is_named_by_the_other_and_ended(
     assert not boards(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_process_stuck_in_c_is_ended(start_ranks, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     hold = {"at": "rlvr_core.plugins.dispatch:Dispatcher.policy_loss", "how": "block", "rank": 1}
@@ -159,6 +176,7 @@ def test_a_process_stuck_in_c_is_ended(start_ranks, write_stack, tmp_path):
     assert all("rank 1 of 2 failed in step 2: learning" in each.said for each in ranks)
 
 
+@pytest.mark.slow
 def test_a_process_that_is_late_but_comes_is_waited_for(start_ranks, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     stack = write_stack(
@@ -174,6 +192,7 @@ def test_a_process_that_is_late_but_comes_is_waited_for(start_ranks, write_stack
     assert [rank.wait(60) for rank in ranks] == [0, 0], ranks[0].said + ranks[1].said
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_as_a_whole_and_continued_goes_on(start_ranks, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     stack = write_stack(
@@ -213,6 +232,7 @@ def test_ctrl_c_reaches_both_also_where_one_waits_for_the_other(start_ranks, wri
     assert checkpoint.newest(out).name == "000004"
 
 
+@pytest.mark.slow
 def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, site):
     out, mark = tmp_path / "run", tmp_path / "mark"
     stack = write_stack(monitors=[trouble("adjust", "kill", 1)])

@@ -1,5 +1,6 @@
 """What is slow is spoken of, or ends by its own deadline; a run is not silent for ever."""
 
+import pytest
 import stacks
 from conftest import EXACT_MATCH, trouble
 
@@ -24,6 +25,7 @@ def test_a_monitor_that_hangs_is_named_while_the_run_waits_for_it(start, write_s
     assert first["reason"] in run.said
 
 
+@pytest.mark.slow
 def test_a_process_that_the_others_wait_for_is_named(start_ranks, write_stack, tmp_path):
     stack = write_stack(monitors=[trouble("adjust", "nap", 1)])
 
@@ -37,6 +39,7 @@ def test_a_process_that_the_others_wait_for_is_named(start_ranks, write_stack, t
     )
 
 
+@pytest.mark.slow
 def test_a_slow_verifier_at_an_evaluation_costs_the_deadline_and_is_counted(
     start, write_stack, tmp_path
 ):

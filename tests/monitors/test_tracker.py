@@ -32,7 +32,7 @@ class config:
 class Run:
     def __init__(self, settings):
         port = int(os.environ["TRACKER_PORT"])
-        self._link = socket.create_connection(("127.0.0.1", port))
+        self._link = socket.create_connection(("localhost", port))
         self.log({"settings": settings}, step=None)
 
     def log(self, values, step):
@@ -54,7 +54,7 @@ class Server:
     def __init__(self, takes_s=0.0):
         self.records = []
         self._takes_s = takes_s
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket = socket.create_server(("localhost", 0))
         self.port = self._socket.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -169,7 +169,7 @@ def test_a_tool_is_told_the_project_and_the_same_id_after_a_resume(stack_with, t
 
 def dead_server():
     """Return a port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as closed:
+    with socket.create_server(("localhost", 0)) as closed:
         return closed.getsockname()[1]
 
 
@@ -188,7 +188,7 @@ def test_a_server_that_refuses_costs_records_and_not_the_run(stack_with, tmp_pat
 def test_a_server_that_never_answers_costs_the_end_of_the_run_a_bounded_time(
     stack_with, tmp_path, wandb
 ):
-    silent = socket.create_server(("127.0.0.1", 0))
+    silent = socket.create_server(("localhost", 0))
     wandb(silent.getsockname()[1])
     prepared = stack_with({"to": "wandb", "end_within_s": 1.0})
 
@@ -229,7 +229,7 @@ def test_a_misspelt_tool_is_refused_with_what_was_meant(stack_with):
 
 @pytest.mark.slow
 def test_a_tool_that_hangs_does_not_keep_python_at_its_end(stack_with, tmp_path, wandb):
-    silent = socket.create_server(("127.0.0.1", 0))
+    silent = socket.create_server(("localhost", 0))
     wandb(silent.getsockname()[1])
     hangs = "\nimport atexit, time\natexit.register(time.sleep, 100)\n"
     with (tmp_path / "site" / "wandb.py").open("a") as module:
