@@ -97,14 +97,18 @@ def _words(text: str) -> list[str]:
 @lru_cache(maxsize=10_000)
 def _word_scores(word: str) -> Sequence[float]:
     """Return the nats that a word speaks for each language; empty when none knows any piece."""
-    known = _known_pieces()
-    found = dict.fromkeys(codes(), 0.0)
-    is_known = False
-    for piece in _pieces(word):
-        for language, weight in known.get(piece, ()):
-            found[language] += weight
-            is_known = True
-    return array("d", found.values() if is_known else ())
+    pieces = [found for piece in _pieces(word) if (found := _piece_scores(piece))]
+    return array("d", map(sum, zip(*pieces, strict=True)))
+
+
+@lru_cache(maxsize=5_000)
+def _piece_scores(piece: str) -> Sequence[float]:
+    """Return the nats that a piece speaks for each language; empty when none knows it."""
+    known = _known_pieces().get(piece)
+    if known is None:
+        return ()
+    weights = dict(known)
+    return array("d", (weights.get(code, 0.0) for code in codes()))
 
 
 def _pieces(word: str) -> Iterator[str]:
