@@ -114,7 +114,8 @@ TEXTS = {
     "hostname": (["a.b", "xn--4gbwdl.xn--wgbh1c", "a" * 63], ["-a", "a_b", "a" * 64, "a..b", "",
                  "xn--X", "a.", "a" * 254]),
     "idn-hostname": (["実例.例", "a.b"], ["〮실례.테스트", "", "-a"]),
-    "ipv4": ([ADDRESS], ["1.2.3", f"{ADDRESS}56", f"0{ADDRESS}", ADDRESS + "\n", ADDRESS.replace("1", "१")]),
+    "ipv4": ([ADDRESS],
+             ["1.2.3", f"{ADDRESS}56", f"0{ADDRESS}", ADDRESS + "\n", ADDRESS.replace("1", "१")]),
     "ipv6": (["::1", "1:2:3:4:5:6:7:8"], ["12345::", "fe80::a%eth1", "1:2", ":::"]),
     "uri": (["http://a.example/b?c=d#e", "urn:a:b", "mailto:a@b.example", "http://[::1]:80/"],
             ["//a", "a/b", "http:// a", "http://a.example/\\", "http://[zz]/", "1a:b", ""]),
@@ -194,6 +195,27 @@ def test_an_answer_that_multiplies_the_work_is_cut_off(judge):
     assert time.process_time() - start < 2 * LIMIT_S
     assert verdict.failure.value == "resource_limit"
     assert judge('{"k": 1, "c": {"k": 1}}', {"schema": schema}).score == 1
+
+
+def test_thousands_of_different_items_are_compared_fast(judge):
+    items = [{"a": number} for number in range(9_000)]
+    start = time.process_time()
+    assert judge(json.dumps(items), {"schema": {"uniqueItems": True}}).score == 1
+    assert judge(json.dumps([*items, {"a": 7.0}]), {"schema": {"uniqueItems": True}}).score == 0
+    assert time.process_time() - start < LIMIT_S
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_schema_that_names_its_dialect_and_itself_keeps_its_bounds(judge, dialect):
+    schema = {
+        "$schema": dialect,
+        "type": "object",
+        "properties": {"next": {"$ref": "#"}, "name": {"type": "string", "pattern": "^(a+)+$"}},
+    }
+    start = time.process_time()
+    verdict = judge(json.dumps({"next": {"name": "a" * 999 + "b"}}), {"schema": schema})
+    assert verdict.score == 0
+    assert time.process_time() - start < LIMIT_S
 
 
 def test_recursion_beyond_pythons_own_is_cut_off():
