@@ -181,6 +181,7 @@ class Verifier(Plugin):
 class RowVerifier(Verifier):
     """A verifier that judges one row at a time: write `verify_row`, core does the rest."""
 
+    # Not an ABC: core says at load which plugin lacks it, and what it may have been misspelt as.
     @abstractmethod
     def verify_row(self, row: VerifyRow) -> Verdict:
         """Judge one completion. An exception becomes status ``error`` for this row alone."""

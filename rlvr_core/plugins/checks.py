@@ -27,22 +27,19 @@ _VERSION = re.compile(r"(\d+)\.(\d+)")
 def check_class(ref: PluginRef, found: object, origin: str | None = None) -> type[Plugin]:
     """Return `found` when it is a plugin class that this core can use.
 
+    Args:
+        ref: The plugin.
+        found: What importing it gave.
+        origin: Who asked for it, for the message.
+
     Raises:
         PluginError: Another API version (RLVR-P103), or a class that does not fit (RLVR-P104).
     """
-    where = ref.blame if origin is None else f"{ref.blame}, needed by {origin}"
-    if not (isinstance(found, type) and issubclass(found, Plugin)):
-        raise PluginError(
-            "RLVR-P104",
-            f"plugin {ref.plugin!r} is not a plugin class: {ref.value} is {found!r}",
-            origin=where,
-            fix="its entry point must name a class that inherits rlvr_core.api.Plugin",
-            report=ref.report_url,
-        )
-    _check_version(ref, found, where)
-    problems = [*_base_problems(found), *_config_problems(found), *hook_problems(found)]
-    if answers(found, "rlvr_verify"):
-        problems += _verifier_problems(found)
+    cls, where = ref.as_class(found, origin), ref.needed_by(origin)
+    _check_version(ref, cls, where)
+    problems = [*_base_problems(cls), *_config_problems(cls), *hook_problems(cls)]
+    if answers(cls, "rlvr_verify"):
+        problems += _verifier_problems(cls)
     if problems:
         raise PluginError(
             "RLVR-P104",
@@ -51,7 +48,7 @@ def check_class(ref: PluginRef, found: object, origin: str | None = None) -> typ
             fix=f"upgrade {ref.distribution}, or report it to its author",
             report=ref.report_url,
         )
-    return found
+    return cls
 
 
 def _check_version(ref: PluginRef, cls: type[Plugin], where: str) -> None:

@@ -47,8 +47,13 @@ def import_failure(ref: PluginRef, exc: BaseException, origin: str | None = None
 
     A module that belongs to the plugin itself and is not there means that the plugin is wrongly
     packaged; any other missing module is a dependency that is not installed.
+
+    Args:
+        ref: The plugin.
+        exc: What was raised.
+        origin: Who asked for it, for the message.
     """
-    where = ref.blame if origin is None else f"{ref.blame}, needed by {origin}"
+    where = ref.needed_by(origin)
     cause = exception_text(exc)
     message = f"plugin {ref.plugin!r} could not be imported"
     if isinstance(exc, ModuleNotFoundError) and exc.name and not _is_own(ref, exc.name):

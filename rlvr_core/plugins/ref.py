@@ -43,6 +43,10 @@ class PluginRef:
         """Distribution and version, as in ``rlvr-plugin-foo 0.1.0``."""
         return f"{self.distribution} {self.version}"
 
+    def needed_by(self, origin: str | None) -> str:
+        """Return `blame`, and who asked for the plugin where that is known."""
+        return self.blame if origin is None else f"{self.blame}, needed by {origin}"
+
     def load_class(self) -> type[Plugin]:
         """Import and return the plugin class.
 
@@ -56,11 +60,23 @@ class PluginRef:
             raise
         except (Exception, SystemExit) as exc:
             raise import_failure(self, exc) from exc
+        return self.as_class(found)
+
+    def as_class(self, found: object, origin: str | None = None) -> type[Plugin]:
+        """Return what importing the entry point gave, when it is a plugin class.
+
+        Args:
+            found: What it gave.
+            origin: Who asked for it, for the message.
+
+        Raises:
+            PluginError: RLVR-P104, it is none.
+        """
         if not (isinstance(found, type) and issubclass(found, Plugin)):
             raise PluginError(
                 "RLVR-P104",
                 f"plugin {self.plugin!r} is not a plugin class: {self.value} is {found!r}",
-                origin=self.blame,
+                origin=self.needed_by(origin),
                 fix="its entry point must name a class that inherits rlvr_core.api.Plugin",
                 report=self.report_url,
             )
@@ -73,10 +89,7 @@ class PluginRef:
             PluginError: As `load_class`, or the constructor raised (RLVR-P105).
             StackError: The settings do not fit the plugin's `Config`.
         """
-        return self.construct(self.load_class())
-
-    def construct(self, cls: type[Plugin]) -> Plugin:
-        """Construct `cls` with this reference's settings and instance name."""
+        cls = self.load_class()
         return self.construct_with(cls, self._validated(cls))
 
     def construct_with(self, cls: type[Plugin], config: BaseModel) -> Plugin:

@@ -12,11 +12,14 @@ from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification.version import stamped_version
 
 DEFAULT_CONCURRENCY = 32
+"""Rows that a verifier which waits for a service judges at once."""
 CPU_CHUNK_ROWS = 128
 MODEL_CHUNK_ROWS = 256
+"""A model wants large batches."""
 RECYCLE_ROWS = 10_000
 """Rows after which a worker is replaced: symbolic caches grow."""
 START_DEADLINE_S = {Resource.CPU: 120.0, Resource.IO: 120.0, Resource.MODEL: 1800.0}
+"""For building the verifiers of a worker; a model may have to be fetched."""
 IO_RETRY_WORKERS = 4
 
 
@@ -107,21 +110,39 @@ def cpu_processes(settings: VerificationSection, local_processes: int) -> int:
 
 def _pool(members: Sequence[Instance], processes: int) -> PoolPlan:
     first = members[0]
-    is_cpu, is_io = first.resource is Resource.CPU, first.resource is Resource.IO
+    sizes: dict[Resource, dict[str, int]] = {
+        Resource.CPU: {
+            "processes": processes,
+            "lanes": 1,
+            "rows_a_chunk": CPU_CHUNK_ROWS,
+            "chunks_ahead": 2,  # the next lies ready when one is done
+            "retry_processes": processes,
+        },
+        Resource.IO: {
+            "processes": 1,
+            "lanes": first.concurrency,
+            "rows_a_chunk": 1,
+            "chunks_ahead": first.concurrency,
+            "retry_processes": IO_RETRY_WORKERS,
+        },
+        # A second copy of a model may not fit beside the first: its retries wait for their turn.
+        Resource.MODEL: {
+            "processes": 1,
+            "lanes": 1,
+            "rows_a_chunk": MODEL_CHUNK_ROWS,
+            "chunks_ahead": 1,
+            "retry_processes": 1,
+        },
+    }
     return PoolPlan(
         instances={member.name: member for member in members},
         resource=first.resource,
         environment=first.environment,
-        processes=processes if is_cpu else 1,
-        lanes=first.concurrency if is_io else 1,
-        rows_a_chunk=1 if is_io else CPU_CHUNK_ROWS if is_cpu else MODEL_CHUNK_ROWS,
-        chunks_ahead=first.concurrency if is_io else 2 if is_cpu else 1,
-        # A second copy of a model may not fit beside the first: its retries wait for their turn.
-        retry_processes=IO_RETRY_WORKERS if is_io else processes if is_cpu else 1,
+        **sizes[first.resource],
         start_deadline_s=START_DEADLINE_S[first.resource],
         # Loading a model again costs more than a symbolic cache ever will.
         recycle_rows=None if first.resource is Resource.MODEL else RECYCLE_ROWS,
-        memory_limit_bytes=_half_of_memory() if is_cpu else None,
+        memory_limit_bytes=_half_of_memory() if first.resource is Resource.CPU else None,
     )
 
 
