@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlvr_core.api.errors import StackError, did_you_mean
+from rlvr_core.api.verdicts import Json
 from rlvr_core.cli.options import Overrides, StackPath
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 SPLITS = ("dev", "transfer", "gate")
 
@@ -28,8 +33,6 @@ def evaluate(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a split.")] = False,
 ) -> None:
     """Sample and grade every row of the splits, and print the accuracies with their intervals."""
-    from rich.table import Table
-
     from rlvr_core.cli.console import make_console
     from rlvr_core.cli.live import LiveReporter
     from rlvr_core.cli.train import require_train_extra
@@ -53,6 +56,13 @@ def evaluate(
         for record in records:
             typer.echo(json.dumps(record))
         return
+    make_console().print(accuracy_table(records))
+
+
+def accuracy_table(records: Sequence[Mapping[str, Json]]) -> Table:
+    """Return a table with a line for each split and grader."""
+    from rich.table import Table
+
     table = Table()
     for column in ("split", "grader", "passed", "accuracy", "95 % interval", "no answer read"):
         table.add_column(column)
@@ -68,4 +78,4 @@ def evaluate(
                 interval,
                 "-" if of["parse_failure_rate"] is None else f"{of['parse_failure_rate']:.1%}",
             )
-    make_console().print(table)
+    return table
