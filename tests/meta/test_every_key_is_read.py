@@ -82,7 +82,7 @@ def keys_read(tmp_path_factory, tiny_model):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(models.Section, "__getattribute__", noting)
         prepared = prepare(stack)
-        print_plan(prepared, Console(file=io.StringIO()), json=False)
+        print_plan(prepared, Console(file=io.StringIO()), as_json=False)
         train(prepared, folder / "run")
         prepare(stack, splits=["gate"])
         vllm_options(prepared.resolved.stack)
