@@ -123,26 +123,44 @@ def _session_of(pid):
         return None
 
 
-def test_a_killed_run_continues_and_leaves_no_process(stack, tmp_path):
+def completions(path):
+    """Return what was sampled, by row and sample."""
+    return {
+        (row["row_id"], row["sample_index"]): row["completion"]
+        for row in parquet.read_table(path).to_pylist()
+    }
+
+
+def test_a_killed_run_continues_from_what_is_on_record_and_leaves_no_process(stack, tmp_path):
     run = tmp_path / "run"
-    process = start(stack, run, "train.steps=16")
+    changes = ["train.steps=16", "train.checkpoint_every=6"]
+    process = start(stack, run, *changes)
     deadline = time.monotonic() + 120
-    while len(checkpoint.complete(run)) < 2 and time.monotonic() < deadline:
+    while not (run / "rollouts/000008.parquet").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=30)
     done = len(stacks.read_lines(run / "metrics.jsonl"))
     assert left_of(process.pid) == []
-    stopped_after = checkpoint.load_progress(checkpoint.newest(run))
-    assert 2 <= done < 16, "the run was over before it was killed"
+    [saved] = checkpoint.complete(run)
+    version = checkpoint.load_progress(saved).weights_version
+    assert 7 <= done < 12, "the run was over before it was killed"
 
-    resumed = start(stack, run, "train.steps=16", "--resume")
+    resumed = start(stack, run, *changes, "--resume")
     _, errors = resumed.communicate(timeout=240)
 
     assert resumed.returncode == 0, errors
     assert [one["step"] for one in stacks.read_lines(run / "metrics.jsonl")] == [*range(1, 17)]
-    assert versions(run, stopped_after.step + 1) == {stopped_after.weights_version}
-    assert json.loads((run / "manifest.json").read_text())["status"] == "finished"
+    assert versions(run, 7) == {version}
+    made_again = completions(run / "rollouts/000007.parquet")
+    assert made_again == completions(run / "discarded/001/rollouts/000007.parquet")
+    events = stacks.read_lines(run / "events.jsonl")
+    assert [event["step"] for event in events if event["kind"] == "replayed"][:1] == [7]
+    manifest = json.loads((run / "manifest.json").read_text())
+    assert manifest["status"] == "finished"
+    assert manifest["hardware"]["vllm"]
+    assert manifest["computation"]["engine"] == "vllm"
+    assert manifest["computation"]["samples_repeat"] is False
 
 
 def test_an_engine_that_fails_ends_the_run_with_its_reason_and_no_process(stack, tmp_path):
@@ -161,6 +179,26 @@ def test_an_engine_that_fails_ends_the_run_with_its_reason_and_no_process(stack,
     assert left_of(process.pid) == []
 
 
+def test_an_interruption_while_vllm_samples_ends_the_run_and_leaves_no_process(stack, tmp_path):
+    run = tmp_path / "run"
+    longest = "rollout.max_completion_tokens=8000"
+    process = start(stack, run, longest, "evaluate.splits=[]")
+    manifest = run / "manifest.json"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if manifest.exists() and "computation" in manifest.read_text():
+            break
+        time.sleep(0.01)
+    time.sleep(2)  # step 1 has begun, and its completions are far from their end
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+
+    assert process.returncode == 130, errors
+    assert "sampling" in errors
+    assert json.loads(manifest.read_text())["status"] == "interrupted"
+    assert left_of(process.pid) == []
+
+
 def test_json_lines_are_not_mixed_with_what_vllm_prints(stack, tmp_path):
     process = start(stack, tmp_path / "run", "train.steps=1", "--json")
     output, errors = process.communicate(timeout=120)
@@ -176,4 +214,5 @@ def test_too_little_memory_for_the_cache_is_said_before_step_1(stack, tmp_path):
 
     assert process.returncode == 4
     assert "error[RLVR-E104] vLLM failed when it was started" in errors
+    assert json.loads((tmp_path / "run/manifest.json").read_text())["status"] == "failed"
     assert left_of(process.pid) == []
