@@ -197,7 +197,7 @@ def test_remarks_stand_in_the_dry_run(write_stack, row):
     prepared = prepare(write_stack(train_rows=[row(0), row(1, prompt="<bos>x")]))
     shown = io.StringIO()
 
-    print_plan(prepared, Console(file=shown, width=200), json=False)
+    print_plan(prepared, Console(file=shown, width=200), as_json=False)
 
     assert "Note: train has 2 prompts and a step takes 4" in shown.getvalue()
     assert "Note: train: 1 prompts hold the text of special tokens" in shown.getvalue()
