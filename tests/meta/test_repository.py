@@ -13,7 +13,7 @@ MAX_LINES = 400
 
 MACHINE_PATHS = re.compile(
     r"(?<![\w.~}\])/-])/(?:home|root|Users|work|opt|mnt|srv|scratch)/[\w.-]+"
-    r"|(?<![\w.])(?<!==)(?:\d{1,3}\.){3}\d{1,3}(?![\w.])|localhost"
+    r"|(?<![\w.])(?<!==)(?:\d{1,3}\.){3}\d{1,3}(?![\w.])"
     r"|\bfind-links\b|--extra-index-url|--index-url",
 )
 """Folders of one machine, addresses, and where one machine finds packages."""
