@@ -41,6 +41,7 @@ def command_line(arguments, output, environment=(), hold=None, constants=()):
         hold_up(**hold)
     from rlvr_core.cli.main import main
 
+    sys.stdout.write("began\n")
     main(arguments)
 
 

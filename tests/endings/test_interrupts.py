@@ -1,11 +1,14 @@
 """Ctrl-C and polite kills in each phase: a bounded end, said where, and continued to the bit."""
 
+import contextlib
 import os
 import pty
+import random
 import signal
 import sys
 import time
 
+import psutil
 import pytest
 import torch
 from conftest import BOUND_S, family, living, manifest, stack_in, wait_for
@@ -212,3 +215,28 @@ def test_ctrl_c_typed_at_a_terminal_reaches_the_whole_group_and_shows_no_traceba
     assert ": sampling and verifying; the same command with --resume continues" in text
     assert "Traceback" not in text
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l"), "the cursor is shown again"
+
+
+@pytest.mark.slow
+def test_ctrl_c_at_random_moments_again_and_again(start, write_stack, tmp_path, unbroken):
+    seed = random.SystemRandom().randrange(2**32)
+    generator, out, stack = random.Random(seed), tmp_path / "run", write_stack()
+    others, code = [], 130
+    for attempt in range(25):
+        resuming = ["--resume"] if (out / "manifest.json").exists() else []
+        run = start("train", stack, "--out", out, *resuming)
+        assert wait_for(lambda run=run: run.said)
+        if attempt < 24:
+            time.sleep(generator.uniform(0, 0.2 + 0.05 * attempt))
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                others += family(run)
+                run.send(signal.SIGINT)
+        code = run.wait(WITHIN_S if attempt < 24 else BOUND_S)
+        assert code in (130, 0), (seed, run.said)
+        assert "Traceback" not in run.said, (seed, run.said)
+        if code == 0:
+            break
+
+    assert code == 0, seed
+    assert wait_for(lambda: not living(others)), seed
+    assert_same_bits(weights(out), unbroken)
