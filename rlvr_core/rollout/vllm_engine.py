@@ -45,7 +45,7 @@ from rlvr_core.rollout.engine import Sample, SampleRequest
 PROBE_TEMPERATURE = 0.7
 """Not 1, so that log-probabilities which leave the temperature out are noticed."""
 
-PROBE_TOLERANCE = {"fp32": 1e-3, "bf16": 0.2}
+PROBE_TOLERANCE = {"fp32": 0.01, "bf16": 0.2}
 """Largest mean difference of log-probabilities, in nats a token, that is put down to rounding."""
 
 FINISH_REASONS = {"stop": FinishReason.STOP, "length": FinishReason.LENGTH}
@@ -152,6 +152,8 @@ class VllmEngine:
                 self._engine.add_request(name, prompt, self._parameters(request))
         while self._open:
             with _blaming_vllm("it sampled"):
+                if not self._engine.has_unfinished_requests():
+                    raise RuntimeError(f"it lost {len(self._open)} requests")
                 finished = [self._read(output) for output in self._engine.step() if output.finished]
             for index, sample in finished:
                 on_finished(index, sample)

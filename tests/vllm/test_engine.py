@@ -134,3 +134,13 @@ def test_prompts_of_more_tokens_than_a_batch_of_vllm_are_computed_too(pair):
     for one, found in zip(requests, sample(pair.vllm, requests), strict=True):
         recorded_T = torch.tensor(found.logps)
         torch.testing.assert_close(recorded_T, pair.logps(one, found), atol=1e-3, rtol=0)
+
+
+def test_requests_that_vllm_loses_are_missed_and_not_waited_for(pair):
+    def lose_the_rest(index, one):
+        pair.vllm._engine.abort_request([*pair.vllm._open])
+
+    with pytest.raises(EnvironmentFault, match="it lost 2 requests"):
+        pair.vllm.sample([request(sample=n, max_tokens=2 + n) for n in range(3)], lose_the_rest)
+
+    assert len(sample(pair.vllm, [request()])) == 1
