@@ -34,7 +34,6 @@ class Interrupts:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._is_raised = False
         self._handlers: dict[signal.Signals, Any] = {}
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -54,7 +53,7 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._is_raised:
+        if self._place.is_interrupted:
             # What Python does at its very end is bounded too.
             return
         for number, handler in self._handlers.items():
@@ -63,8 +62,8 @@ class Interrupts:
         os.close(self._writer)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self._is_raised:
-            self._is_raised = True
+        if not self._place.is_interrupted:
+            self._place.is_interrupted = True
             raise KeyboardInterrupt
 
     def _keep_time(self) -> None:

@@ -155,9 +155,12 @@ def run_training(
                 return start(reporter=JsonReporter())
             with LiveReporter(make_console(), title, steps) as reporter:
                 return start(reporter=reporter)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception) as error:
+            # Some libraries make an error of their own of an interruption.
+            if not (isinstance(error, KeyboardInterrupt) or place.is_interrupted):
+                raise
             typer.echo(f"interrupted in {place}; {_what_now(out, continuing)}", err=True)
-            raise
+            raise KeyboardInterrupt from error
 
 
 def _what_now(out: Path, continuing: str) -> str:

@@ -26,6 +26,8 @@ class Place:
     """How often this process has come to a point where all processes meet."""
     is_waiting: bool = False
     """Whether it stands at such a point now."""
+    is_interrupted: bool = False
+    """Whether this process was asked to end, by Ctrl-C or a polite kill."""
     call: Call | None = None
     """The hook of a plugin that runs."""
     on_change: Callable[[Place], None] | None = None

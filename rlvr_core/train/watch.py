@@ -109,16 +109,19 @@ class Watch:
             self._raise_conclusion(error)
             raise
 
-    def _raise_conclusion(self, error: BaseException) -> None:
-        """Raise the first cause, when it is not `error` itself."""
+    def _raise_conclusion(self, raised: BaseException) -> None:
+        """Raise the first cause, when it is not `raised` itself."""
         with self._concluding:
             self._is_concluding.set()
             if self._conclusion is None:
+                # Some libraries make an error of their own of an interruption.
+                is_made_of_it = self._place.is_interrupted and isinstance(raised, Exception)
+                error = KeyboardInterrupt() if is_made_of_it else raised
                 fault = self._first_cause(error)
                 self._note(fault)
                 self._conclusion = error if fault.rank == self._rank else self._elsewhere(fault)
-        if self._conclusion is not error:
-            raise self._conclusion from error
+        if self._conclusion is not raised:
+            raise self._conclusion from raised
 
     def _first_cause(self, error: BaseException) -> Fault:
         own = Fault(rank=self._rank, place=str(self._place), error=_as_error(error))

@@ -95,6 +95,14 @@ def _swallow():
             time.sleep(0.1)
 
 
+def _disguise():
+    """Do as a library does that makes an error of its own of whatever comes."""
+    try:
+        time.sleep(60)
+    except BaseException as exc:
+        raise ImportError("could not be imported") from exc
+
+
 def _block():
     """Wait in C for what never comes; signals do not end it."""
     libc, mutex = ctypes.CDLL(None), ctypes.create_string_buffer(64)
@@ -110,6 +118,7 @@ HOW = {
     "sleep": _sleep,
     "spin": _spin,
     "swallow": _swallow,
+    "disguise": _disguise,
     "block": _block,
     "fail": _fail,
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),

@@ -165,6 +165,21 @@ def test_what_does_not_hear_of_ctrl_c_is_ended_all_the_same(how, start, write_st
     assert wait_for(lambda: not living(others))
 
 
+def test_an_interruption_that_a_library_makes_an_error_of_is_one(start, write_stack, tmp_path):
+    out, mark = tmp_path / "run", tmp_path / "mark"
+    hold = {"at": "rlvr_core.plugins.dispatch:Dispatcher.policy_loss", "mark": str(mark)}
+
+    run = start("train", write_stack(), "--out", out, hold={**hold, "how": "disguise"})
+    assert run.comes_to(mark), run.said
+    run.send(signal.SIGINT)
+    code = run.wait(WITHIN_S)
+
+    assert code == 130, run.said
+    assert "interrupted in step 2: learning; the same command with --resume" in run.said
+    assert "could not be imported" not in run.said
+    assert manifest(out)["status"] == "interrupted"
+
+
 def test_a_second_ctrl_c_ends_a_run_at_once(start, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     hold = {"at": "rlvr_core.plugins.dispatch:Dispatcher.policy_loss", "mark": str(mark)}
