@@ -70,7 +70,8 @@ def group(*rewards: float | None, row: Row = ROWS[0], tokens: int = 2) -> Group:
 def loaded(cls: type[Plugin], name: str = "mine") -> LoadedPlugin:
     ref = PluginRef(Family.VERIFIERS, name, name, "m:C", f"rlvr-plugin-{name}", "0.3.1", {})
     entry = PluginEntry.model_validate(name)
-    return LoadedPlugin(ref, entry, ref.construct_with(cls, cls.Config()), "stack.yaml:5:5 (verifiers[0])")
+    plugin = ref.construct_with(cls, cls.Config())
+    return LoadedPlugin(ref, entry, plugin, "stack.yaml:5:5 (verifiers[0])")
 
 
 def plugin_with(hook: str, function: Callable[..., Any], **options: bool) -> type[Plugin]:
