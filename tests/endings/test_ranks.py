@@ -1,11 +1,14 @@
 """Two processes of one run: whatever happens to one ends both, soon, with the first cause."""
 
+import contextlib
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 
+import psutil
 import pyarrow.parquet as parquet
 import pytest
 from conftest import family, living, manifest, trouble, wait_for
@@ -259,3 +262,35 @@ def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, s
     assert manifest(out)["status"] == "failed"
     assert not boards(tmp_path)
     assert not mark.exists()
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_at_random_moments_again_and_again(
+    start_ranks, write_stack, tmp_path
+):
+    seed = random.SystemRandom().randrange(2**32)
+    generator, out, stack = random.Random(seed), tmp_path / "run", write_stack()
+    codes, others = [], []
+    for attempt in range(9):
+        resuming = ["--resume"] if (out / "manifest.json").exists() else []
+        ranks = start_ranks("train", stack, "--out", out, *resuming)
+        assert wait_for(lambda ranks=ranks: "loading the model" in ranks[0].said)
+        if attempt < 8:
+            rank = generator.randrange(2)
+            time.sleep(generator.uniform(0, 1 + 0.2 * attempt))
+            with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):
+                others += family(ranks[0]) + family(ranks[1])
+                ranks[rank].send(signal.SIGKILL)
+            other = ranks[1 - rank]
+            codes.append(other.wait(25))
+            if ranks[rank].wait(25) == 0:
+                break
+            assert codes[-1] == 4, (seed, other.said)
+            assert f"rank {rank} of 2 failed in " in other.said, (seed, other.said)
+        else:
+            codes.append(max(rank.wait(60) for rank in ranks))
+
+    assert codes[-1] == 0, (seed, codes)
+    assert wait_for(lambda: not living(others)), seed
+    assert not boards(tmp_path), seed
+    assert manifest(out)["status"] == "finished"
