@@ -3,10 +3,13 @@
 import contextlib
 import os
 import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pyarrow.parquet as parquet
@@ -237,17 +240,18 @@ def test_ctrl_c_reaches_both_also_where_one_waits_for_the_other(start_ranks, wri
 
 @pytest.mark.slow
 def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, site):
-    out, mark = tmp_path / "run", tmp_path / "mark"
     stack = write_stack(monitors=[trouble("adjust", "kill", 1)])
-    script = tmp_path / "go.py"
-    script.write_text("from rlvr_core.cli.main import main\nmain()\n")
-    command = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", str(script)]
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "how-a-run-ends.md"
+    [command] = re.findall(r"^torchrun .*$", page.read_text("utf-8"), re.MULTILINE)
+    scripts = Path(sys.executable).parent
 
     done = subprocess.run(
-        [sys.executable, *command, "train", str(stack), "--out", str(out)],
+        [*shlex.split(command), "--out", str(tmp_path / "run")],
+        cwd=stack.parent,
         env={
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(site), os.path.dirname(__file__)]),
+            "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
+            "PYTHONPATH": os.pathsep.join([str(site), str(Path(__file__).parent)]),
             "OMP_NUM_THREADS": "1",
             "ACCELERATE_USE_CPU": "true",
         },
@@ -259,9 +263,8 @@ def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, s
 
     assert done.returncode == 1, "torchrun's own"
     assert "error[RLVR-T109] rank 1 of 2 failed in step 2: learning" in done.stderr
-    assert manifest(out)["status"] == "failed"
+    assert manifest(tmp_path / "run")["status"] == "failed"
     assert not boards(tmp_path)
-    assert not mark.exists()
 
 
 @pytest.mark.slow
