@@ -157,7 +157,8 @@ def run_training(
                 return start(reporter=reporter)
         except (KeyboardInterrupt, Exception) as error:
             # Some libraries make an error of their own of an interruption.
-            if not (isinstance(error, KeyboardInterrupt) or place.is_interrupted):
+            is_made_of_it = place.is_interrupted and error is not place.conclusion
+            if not (isinstance(error, KeyboardInterrupt) or is_made_of_it):
                 raise
             typer.echo(f"interrupted in {place}; {_what_now(out, continuing)}", err=True)
             raise KeyboardInterrupt from error

@@ -28,6 +28,8 @@ class Place:
     """Whether it stands at such a point now."""
     is_interrupted: bool = False
     """Whether this process was asked to end, by Ctrl-C or a polite kill."""
+    conclusion: BaseException | None = None
+    """What the run ended with, once that is known."""
     call: Call | None = None
     """The hook of a plugin that runs."""
     on_change: Callable[[Place], None] | None = None

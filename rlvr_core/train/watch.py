@@ -62,7 +62,6 @@ class Watch:
         self._board = board
         self._rank = board.rank if board else 0
         self._timeout_s = timeout_s
-        self._conclusion: BaseException | None = None
         self._concluding = threading.Lock()
         self._is_concluding = threading.Event()
         self._is_over = threading.Event()
@@ -113,15 +112,17 @@ class Watch:
         """Raise the first cause, when it is not `raised` itself."""
         with self._concluding:
             self._is_concluding.set()
-            if self._conclusion is None:
+            if self._place.conclusion is None:
                 # Some libraries make an error of their own of an interruption.
                 is_made_of_it = self._place.is_interrupted and isinstance(raised, Exception)
                 error = KeyboardInterrupt() if is_made_of_it else raised
                 fault = self._first_cause(error)
                 self._note(fault)
-                self._conclusion = error if fault.rank == self._rank else self._elsewhere(fault)
-        if self._conclusion is not raised:
-            raise self._conclusion from raised
+                self._place.conclusion = (
+                    error if fault.rank == self._rank else self._elsewhere(fault)
+                )
+        if self._place.conclusion is not raised:
+            raise self._place.conclusion from raised
 
     def _first_cause(self, error: BaseException) -> Fault:
         own = Fault(rank=self._rank, place=str(self._place), error=_as_error(error))
