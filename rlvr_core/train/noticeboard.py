@@ -23,6 +23,7 @@ import socket
 import struct
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -177,17 +178,24 @@ class Noticeboard:
         texts = [text.rstrip(b"\0").decode("utf-8", "replace") for text in (place, host)]
         return Seen(texts[0], meetings, is_waiting, has_left, texts[1], pid)
 
+    def is_there(self, rank: int) -> bool:
+        """Return whether a process lives and has not left."""
+        return _is_locked(self._file(rank))
+
     def is_killed(self, rank: int) -> bool:
         """Return whether a process ended without a word."""
         seen = self.seen(rank)
-        return seen is not None and not seen.has_left and not _is_locked(self._file(rank))
+        return seen is not None and not seen.has_left and not self.is_there(rank)
 
     def kill(self, rank: int) -> None:
         """Kill a process that does not end by itself, if it lives on this machine."""
         seen = self.seen(rank)
-        if seen and seen.host == socket.gethostname() and _is_locked(self._file(rank)):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(seen.pid, signal.SIGKILL)
+        if not seen or seen.host != socket.gethostname() or not self.is_there(rank):
+            return
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(seen.pid, signal.SIGKILL)
+            while self.is_there(rank):
+                time.sleep(0.01)
 
     def leave(self, place: Place) -> None:
         """Say that this process ends in order; the last one takes the board with it."""

@@ -255,44 +255,53 @@ class Watch:
 
     def _look_on(self) -> None:
         while not self._is_over.wait(_TICK_S):
+            self._count()
+            fault = None
             # A folder that cannot be read now may be read at the next look.
             with suppress(OSError):
                 fault = self._look()
-                is_overdue = fault is None and self._meeting[1] >= self._timeout_s
-                if is_overdue:
-                    fault = self._overdue(self._meeting[1])
-                if fault:
-                    self._end(fault, is_overdue=is_overdue)
-                    return
+            is_overdue = fault is None and self._meeting[1] >= self._timeout_s
+            if is_overdue:
+                fault = self._overdue(self._meeting[1])
+            if fault:
+                self._end(fault, is_overdue=is_overdue)
+                return
+            # Nor does it end the watch that what it says is not taken.
+            with suppress(Exception):
                 self._speak_of_what_is_slow()
+
+    def _count(self) -> None:
+        """Count how long this process has waited for the others.
+
+        In looks and not by a clock: while it is stopped, as by Ctrl-Z, no time passes.
+        """
+        number, waited_s = self._meeting
+        is_same = self._place.is_waiting and self._place.meetings == number
+        self._meeting = (self._place.meetings, waited_s + _TICK_S if is_same else 0.0)
 
     def _look(self) -> Fault | None:
         """Return why the run ends, if it does."""
         if self._board is None:
             return None
-        place = self._place
-        self._board.publish(place)
-        # Counted in looks: while this process is stopped, as by Ctrl-Z, no time passes.
-        number, waited_s = self._meeting
-        is_same = place.is_waiting and place.meetings == number
-        self._meeting = (place.meetings, waited_s + _TICK_S if is_same else 0.0)
-        return self._found() if is_same else self._board.fault()
+        return self._found() if self._meeting[1] else self._board.fault()
 
     def _end(self, fault: Fault, *, is_overdue: bool) -> None:
         """End this process, by force if its main thread does not end it in order."""
         board = self._board
         if board is None:
             return
-        fault = board.post(fault)
+        with suppress(OSError):
+            fault = board.post(fault)
         if self._is_concluding.wait(_GRACE_S) or not self._concluding.acquire(blocking=False):
             if not self._is_over.wait(END_WITHIN_S):
                 os._exit(_exit_code(fault))
             return
         if is_overdue and fault.rank != self._rank:
             # One that is stopped, or hangs so that not even its own watch runs, is not left behind.
-            time.sleep(_GRACE_S + 2 * _TICK_S)
+            until_s = time.monotonic() + _GRACE_S + 2 * _TICK_S
+            while board.is_there(fault.rank) and time.monotonic() < until_s:
+                time.sleep(0.1)
             board.kill(fault.rank)
-            time.sleep(_TICK_S)
 
         def last_act() -> None:
             self._note(fault)

@@ -26,6 +26,8 @@ def command_line(arguments, output, environment=(), hold=None, constants=()):
         constants: ``module:NAME`` to a value to use in its place, such as a shorter time.
     """
     os.setsid()
+    # A shell that runs tests in the background has it ignored, and so would every child.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for descriptor in (1, 2):
         os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND), descriptor)
     sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), line_buffering=True)

@@ -80,7 +80,7 @@ class Trouble(Plugin):
             case "sleep":
                 time.sleep(60)
             case "nap":
-                time.sleep(4)
+                time.sleep(2.5)
             case "spin":
                 until_s = time.monotonic() + 60
                 while time.monotonic() < until_s:

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 import torch
-from conftest import BOUND_S, family, living, manifest, stack_in, wait_for
+from scenes import BOUND_S, family, living, manifest, stack_in, wait_for
 
 from rlvr_core.train import checkpoint
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as parquet
 import pytest
-from conftest import family, living, manifest, trouble, wait_for
+from scenes import family, living, manifest, trouble, wait_for
 
 from rlvr_core.train import checkpoint
 

@@ -2,9 +2,9 @@
 
 import pytest
 import stacks
-from conftest import EXACT_MATCH, trouble
+from scenes import EXACT_MATCH, trouble
 
-SLOW_AFTER = {"rlvr_core.train.watch:_SLOW_S": 1.0}
+SLOW_AFTER = {"rlvr_core.train.watch:_SLOW_S": 0.5}
 
 
 def slow_events(run):
@@ -17,12 +17,13 @@ def test_a_monitor_that_hangs_is_named_while_the_run_waits_for_it(start, write_s
     run = start("train", stack, "--out", tmp_path / "run", constants=SLOW_AFTER)
 
     assert run.wait() == 0, run.said
-    first, second = slow_events(tmp_path / "run")
-    assert (first["step"], first["monitor"]) == (2, "tiny-trouble")
+    said = [event for event in slow_events(tmp_path / "run") if event["step"] == 2]
     place = "step 2: writing its records, in rlvr_step_end of 'tiny-trouble', for "
-    assert first["reason"] in (place + "1 s", place + "2 s")
-    assert second["reason"].startswith(place), "said again when it is twice as long"
-    assert first["reason"] in run.said
+    assert 1 < len(said) < 5, "again when it is twice as long, and not at every look"
+    for event in said:
+        assert event["monitor"] == "tiny-trouble"
+        assert event["reason"].startswith(place)
+        assert event["reason"] in run.said
 
 
 @pytest.mark.slow
@@ -32,11 +33,11 @@ def test_a_process_that_the_others_wait_for_is_named(start_ranks, write_stack, t
     ranks = start_ranks("train", stack, "--out", tmp_path / "run", constants=SLOW_AFTER)
 
     assert [each.wait(60) for each in ranks] == [0, 0], ranks[0].said + ranks[1].said
-    [first, *_] = slow_events(tmp_path / "run")
-    assert first["reason"].startswith(
+    place = (
         "step 2: learning, waiting for rank 1 in step 2: learning, "
         "in rlvr_adjust_advantages of 'tiny-trouble', for "
     )
+    assert any(each["reason"].startswith(place) for each in slow_events(tmp_path / "run"))
 
 
 @pytest.mark.slow
