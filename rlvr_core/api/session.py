@@ -143,6 +143,7 @@ class TokenBatch:
     advantage_T: Tensor
     """[T]."""
     sampler_logp_T: Tensor | None = None
+    """[T]. For completions that a plugin wrote itself, and no engine sampled, `old_logp_T`."""
     reference_logp_T: Tensor | None = None
     entropy_T: Tensor | None = None
     kl_coefficient: float | None = None

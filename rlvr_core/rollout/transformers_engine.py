@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 from transformers.cache_utils import Cache
 
 from rlvr_core.api.rollouts import FinishReason
@@ -74,6 +74,8 @@ class TransformersEngine:
         self._max_rows = max_rows
         self._autocast = autocast
         self._share_prompts = share_prompts
+        # Padding behind a shared beginning would be counted as part of a window.
+        self._is_local = attends_locally(model.config)
         self._weights_version = 0
         # transformers 5.24 renamed the argument.
         accepted = inspect.signature(model.forward).parameters
@@ -143,7 +145,8 @@ class TransformersEngine:
         shared = 0
         if self._share_prompts:
             grouped = [(prompt, len(list(same))) for prompt, same in groupby(all_prompts)]
-            shared = common_prefix_length([prompt for prompt, _ in grouped])
+            if not self._is_local:
+                shared = common_prefix_length([prompt for prompt, _ in grouped])
         prompts = [prompt for prompt, _ in grouped]
         cache = growing_cache()
         if shared >= SHARED_PREFIX_TOKENS and len(prompts) > 1:
@@ -182,6 +185,21 @@ class TransformersEngine:
         )
         logits_RV: Tensor = output.logits[:, -1].float()
         return logits_RV
+
+
+def attends_locally(config: PreTrainedConfig) -> bool:
+    """Tell whether some layer of a model sees only a window or a chunk of what came before."""
+    config = config.get_text_config()
+    kinds = {*(getattr(config, "layer_types", None) or ()), *_flat(config, "attention_layers")}
+    return bool(
+        (getattr(config, "sliding_window", None) and getattr(config, "use_sliding_window", True))
+        or getattr(config, "attention_chunk_size", None)
+        or kinds - {"full_attention", "global"}
+    )
+
+
+def _flat(config: PreTrainedConfig, name: str) -> Sequence[str]:
+    return [kind for kind in getattr(config, name, None) or () if isinstance(kind, str)]
 
 
 def common_prefix_length(prompts: Sequence[Sequence[int]]) -> int:

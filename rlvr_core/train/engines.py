@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 from rlvr_core.api.errors import EnvironmentFault, StackError
 from rlvr_core.config.models import Stack
 from rlvr_core.rollout.engine import Engine
+from rlvr_core.rollout.probe import sampling_fault
 from rlvr_core.rollout.transformers_engine import TransformersEngine
 
 
@@ -49,9 +50,19 @@ def open_engine(
 
     Raises:
         EnvironmentFault: RLVR-E104, it could not be started.
+        StackError: RLVR-S104, it samples from another kind of model.
     """
     rollout = stack.rollout
     if rollout.engine == "transformers":
+        fault = sampling_fault(model)
+        if fault:
+            raise StackError(
+                "RLVR-S104",
+                f"rollout.engine: transformers cannot sample from a {type(model).__name__}",
+                cause=fault,
+                fix="choose a model whose layers all attend through a key-value cache, or set "
+                "rollout.engine: vllm",
+            )
         yield TransformersEngine(
             model,
             stop_ids=stop_ids,

@@ -9,6 +9,7 @@ B bundles, S positions, T sampled tokens.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -52,6 +53,7 @@ class MicroBatch:
     token_T: Tensor
     rollout_T: Tensor
     sampler_logp_T: Tensor
+    """NaN for the tokens of a completion that no engine sampled."""
 
 
 def completion_length(rollout: Rollout) -> int:
@@ -127,7 +129,7 @@ def _pack(bundles: Sequence[Bundle], device: torch.device) -> MicroBatch:
                     start = len(row_ids)
                     owners += [len(rollouts)] * len(segment.token_ids)
                     tokens += segment.token_ids
-                    sampler_logps += segment.logps
+                    sampler_logps += segment.logps or [math.nan] * len(segment.token_ids)
                     predictors += [
                         number * width + (prompt_length if place == offset else place) - 1
                         for place in range(start, start + len(segment.token_ids))

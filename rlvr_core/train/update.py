@@ -163,7 +163,7 @@ def _tokens(runtime: Runtime, batch: MicroBatch, old_logps: OldLogps | None) -> 
         logp_T=logp_T,
         old_logp_T=old_logp_T,
         advantage_T=_advantages(batch, logp_T),
-        sampler_logp_T=batch.sampler_logp_T if Need.SAMPLER_LOGP in needs else None,
+        sampler_logp_T=_sampler_logps(batch, old_logp_T) if Need.SAMPLER_LOGP in needs else None,
         reference_logp_T=reference_logp_T,
         entropy_T=entropy_T,
         kl_coefficient=runtime.controls.kl_coefficient,
@@ -179,14 +179,17 @@ def _advantages(batch: MicroBatch, like_T: Tensor) -> Tensor:
     return like_T.new_tensor(values)
 
 
+def _sampler_logps(batch: MicroBatch, old_logp_T: Tensor) -> Tensor:
+    """Return what the engine noted; where a plugin wrote the completion, what the policy says."""
+    return torch.where(batch.sampler_logp_T.isnan(), old_logp_T, batch.sampler_logp_T)
+
+
 def _sampler_gap(batch: MicroBatch, tokens: TokenBatch) -> dict[str, Tensor]:
     """Return [T] by how much the engine noted other log-probabilities than the policy computes.
 
     Rounding, unless the engine has other weights, another temperature or another context.
     """
-    if len(batch.sampler_logp_T) != len(batch.token_T):
-        return {}  # a plugin's own completions have none
-    return {SAMPLER_GAP: (tokens.old_logp_T - batch.sampler_logp_T).abs()}
+    return {SAMPLER_GAP: (tokens.old_logp_T - _sampler_logps(batch, tokens.old_logp_T)).abs()}
 
 
 def _weights(runtime: Runtime, session: StepSession, tokens: TokenBatch) -> Tensor | None:

@@ -338,6 +338,42 @@ def test_rollout_and_group_weights_scale_the_loss_but_no_denominator(
     assert_same({name: 2 * gradient for name, gradient in plain.items()}, weighted, 1e-5)
 
 
+def test_completions_that_a_plugin_wrote_stand_in_line_with_sampled_ones(
+    runtimes, session_of, make_groups, monkeypatch
+):
+    """They have no log-probabilities of an engine: the policy's own are put in their place."""
+    seen = []
+    with runtimes() as runtime:
+        groups = make_groups(runtime, REWARDS)
+        written = groups[0].rollouts[1]
+        written.segments[0].logps = ()
+        real = runtime.dispatcher.policy_loss
+
+        def spy(tokens, session):
+            seen.append(tokens)
+            return real(tokens, session)
+
+        monkeypatch.setattr(runtime.dispatcher, "policy_loss", spy)
+        needs = property(lambda _: frozenset({Need.SAMPLER_LOGP}))
+        monkeypatch.setattr(type(runtime.dispatcher), "needs", needs)
+        _, result = gradients_after(runtime, session_of(runtime), groups)
+
+    own = sampled = 0
+    for tokens in seen:
+        for index, rollout in enumerate(tokens.rollouts):
+            of_rollout = tokens.rollout_T == index
+            given = tokens.sampler_logp_T[of_rollout]
+            if rollout is written:
+                own += 1
+                assert torch.equal(given, tokens.old_logp_T[of_rollout])
+            else:
+                sampled += 1
+                assert (given == -1.0).all()
+    assert own
+    assert sampled
+    assert math.isfinite(result.means()["sampler_gap"])
+
+
 def test_chunked_log_probabilities_equal_whole_ones(monkeypatch):
     from rlvr_core.rl.logps import token_logps
 
