@@ -50,6 +50,10 @@ class Progress:
     prompts_drawn: int
     learning_rate: float
     kl_coefficient: float | None
+    stack_learning_rate: float
+    """That of the stack of this part of the run, which a monitor may have changed."""
+    stack_advantage: Json
+    """Its section ``advantage``, whose penalty a monitor may have changed."""
     plugins: Mapping[str, Json]
     """What `Plugin.state` returned, by instance name."""
     weights_fingerprint: str

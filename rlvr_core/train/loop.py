@@ -17,6 +17,7 @@ from transformers import PreTrainedTokenizerBase
 from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEvent
 from rlvr_core.api.rollouts import Group, Row
 from rlvr_core.api.verdicts import Json
+from rlvr_core.config.models import Stack
 from rlvr_core.evaluate import layout
 from rlvr_core.evaluate.measure import Exam, Measured, measure, own_grader
 from rlvr_core.evaluate.record import evaluation_record
@@ -243,7 +244,7 @@ class Run:
         if not self._is_main:
             return
         self.say(f"step {self.step}: writing a checkpoint")
-        controls = self.runtime.controls
+        controls, stack = self.runtime.controls, self.runtime.stack
         checkpoint.save(
             self.folder.path,
             checkpoint.Progress(
@@ -252,24 +253,28 @@ class Run:
                 prompts_drawn=self.prompts_drawn,
                 learning_rate=controls.learning_rate,
                 kl_coefficient=controls.kl_coefficient,
+                stack_learning_rate=stack.train.learning_rate,
+                stack_advantage=_advantage(stack),
                 plugins=saved_states(self.runtime.dispatcher.plugins),
                 weights_fingerprint=self.weights,
             ),
             self.runtime.policy.model,
             self.tokenizer,
             self.runtime.optimizer,
-            keep=self.runtime.stack.train.keep_checkpoints,
+            keep=stack.train.keep_checkpoints,
         )
         self.folder.forget_recordings(
-            checkpoint.first_start(self.folder.path, self.runtime.stack.train.keep_checkpoints)
+            checkpoint.first_start(self.folder.path, stack.train.keep_checkpoints)
         )
 
-    def resume(self, path: Path, *, keeps_learning_rate: bool = True) -> None:
+    def resume(self, path: Path) -> None:
         """Take over the counters, the optimiser and the plugins' states of a checkpoint.
+
+        What a monitor has set holds on, unless the stack now says something else than it did when
+        the checkpoint was written: then the stack's holds.
 
         Args:
             path: Of the checkpoint; the policy's weights are its own already.
-            keeps_learning_rate: False: the stack's holds from now on, and not that of the run.
 
         Raises:
             PluginError: RLVR-P106, a plugin does not take its own state back.
@@ -281,15 +286,17 @@ class Run:
         self.step = progress.step
         self.weights_version = progress.weights_version
         self.prompts_drawn = progress.prompts_drawn
-        if keeps_learning_rate:
-            self.runtime.controls.learning_rate = progress.learning_rate
-        self.runtime.controls.kl_coefficient = progress.kl_coefficient
+        controls, stack = self.runtime.controls, self.runtime.stack
+        if progress.stack_learning_rate == stack.train.learning_rate:
+            controls.learning_rate = progress.learning_rate
+        if progress.stack_advantage == _advantage(stack):
+            controls.kl_coefficient = progress.kl_coefficient
         for loaded in self.runtime.dispatcher.plugins:
             if loaded.name in progress.plugins:
                 give_back(loaded, progress.plugins[loaded.name])
         checkpoint.load_optimizer(path, self.runtime.optimizer)
         for parameters in self.runtime.optimizer.param_groups:
-            parameters["weight_decay"] = self.runtime.stack.train.weight_decay
+            parameters["weight_decay"] = stack.train.weight_decay
         self.runtime.engine.push(self.runtime.policy.model, self.weights_version)
 
     def _observe(self, hook: Any, *arguments: Any) -> None:
@@ -332,6 +339,10 @@ class Run:
         self.runtime.place.enter(text, self.step)
         if self._is_main:
             self.reporter.phase(text)
+
+
+def _advantage(stack: Stack) -> Json:
+    return [entry.model_dump(mode="json") for entry in stack.advantage]
 
 
 def exam_of(runtime: Runtime) -> Exam:

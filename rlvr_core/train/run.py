@@ -171,10 +171,7 @@ def _take_up(
     facts = computation_facts(run.runtime)
     resumption = with_computation(resumption, folder.manifest, facts)
     if resumption.checkpoint:
-        run.resume(
-            resumption.checkpoint,
-            keeps_learning_rate="train.learning_rate" not in resumption.changed,
-        )
+        run.resume(resumption.checkpoint)
     if not run.runtime.accelerator.is_main_process:
         return
     folder.rewind(run.step if resumption.checkpoint else -1)

@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 
 from rlvr_core.api import (
+    Action,
+    ActionKind,
     FailureCategory,
     Group,
     Plugin,
@@ -24,6 +26,7 @@ resume-picky = fixture_resume:Picky
 
 [rlvr.monitors]
 resume-discount = fixture_resume:Discount
+resume-governor = fixture_resume:Governor
 """
 
 
@@ -110,4 +113,22 @@ class Discount(Plugin):
         return [
             [None if r.reward is None else factor * r.reward for r in group.rollouts]
             for group in groups
+        ]
+
+
+class Governor(Plugin):
+    """Sets a learning rate and the weight of the divergence after each step."""
+
+    api_version = "1.0"
+
+    class Config(Strict):
+        learning_rate: float
+        kl: float
+
+    @hookimpl
+    def rlvr_step_end(self, event):
+        rate, kl = self.config.learning_rate, self.config.kl
+        return [
+            Action(kind=ActionKind.SET_LEARNING_RATE, reason="as configured", value=rate),
+            Action(kind=ActionKind.SET_KL, reason="as configured", value=kl),
         ]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -38,6 +39,10 @@ def manifest_of(folder):
 
 def events(folder, kind):
     return [event for event in read_lines(folder / "events.jsonl") if event["kind"] == kind]
+
+
+def rates(folder):
+    return [record["learning_rate"] for record in read_lines(folder / "metrics.jsonl")]
 
 
 def assert_same_weights(*folders):
@@ -113,8 +118,55 @@ def test_changed_settings_of_the_optimiser_hold_from_then_on(learning, tmp_path,
     train(prepare(stack, changed), folder, resume=True, allow_changes=True)
 
     assert seen == [0.25]
-    rates = [record["learning_rate"] for record in read_lines(folder / "metrics.jsonl")]
-    assert rates == [0.01, 0.01, 0.02]
+    assert rates(folder) == [0.01, 0.01, 0.02]
+
+
+def test_a_changed_learning_rate_holds_when_the_run_breaks_off_before_it_is_saved(
+    learning, break_off, tmp_path
+):
+    stack, folder = learning(), tmp_path / "run"
+    train(prepare(stack), folder)
+    changed = prepare(stack, ["train.steps=4", "train.learning_rate=0.02"])
+
+    break_off(changed, folder, "step 3: learning", resume=True, allow_changes=True)
+    train(changed, folder, resume=True)
+
+    assert rates(folder) == [0.01, 0.01, 0.02, 0.02]
+
+
+def test_what_a_monitor_set_holds_until_the_stack_says_something_else(
+    learning, break_off, tmp_path, monkeypatch
+):
+    governor = {"resume-governor": {"learning_rate": 0.005, "kl": 0.5}}
+    penalty = ["grpo", {"ppo-clip": {"kl_coefficient": 0.1}}]
+    stack, folder = learning(monitors=[governor], advantage=penalty), tmp_path / "run"
+    train(prepare(stack), folder)
+    seen = []
+    real = run.Run.train
+
+    def look(self):
+        controls = self.runtime.controls
+        seen.append((controls.learning_rate, controls.kl_coefficient))
+        return real(self)
+
+    monkeypatch.setattr(run.Run, "train", look)
+    # Each breaks off before it saves, so that all begin with what the first has saved.
+    less = {"advantage": ["grpo", {"ppo-clip": {"kl_coefficient": 0.05}}]}
+    for number, sections in enumerate(({}, less)):
+        given = learning(monitors=[governor], **{"advantage": penalty, **sections})
+        for overrides in (["train.steps=3"], ["train.steps=3", "train.learning_rate=0.02"]):
+            copied = shutil.copytree(folder, tmp_path / f"{number} {len(overrides)}")
+            for _ in range(2):
+                break_off(
+                    prepare(given, overrides),
+                    copied,
+                    "step 3: learning",
+                    resume=True,
+                    allow_changes=True,
+                )
+
+    kept, of_stack = (0.005, 0.02), (0.5, None)
+    assert seen == [(rate, kl) for kl in of_stack for rate in kept for _ in range(2)]
 
 
 @pytest.mark.parametrize("name", ["data", "plugin", "core", "model"])
