@@ -116,7 +116,9 @@ def _remove(old: Path) -> None:
 def complete(run: Path) -> list[Path]:
     """Return the complete checkpoints of a run, oldest first."""
     folder = run / layout.CHECKPOINTS
-    found = [path for path in folder.glob("[0-9]*") if (path / STATE).is_file()]
+    # Not the copy that someone made of one beside it, such as 000004.bak.
+    named = [path for path in folder.glob("[0-9]*") if path.name.isdecimal()]
+    found = [path for path in named if (path / STATE).is_file()]
     return sorted(found, key=lambda path: int(path.name))
 
 

@@ -251,6 +251,18 @@ def test_a_damaged_checkpoint_is_named_and_never_passed_over(stack, unbroken, tm
     assert_same_weights(unbroken, run)
 
 
+def test_a_copy_beside_a_checkpoint_is_no_checkpoint(stack, unbroken, tmp_path):
+    run = shutil.copytree(unbroken, tmp_path / "run")
+    shutil.copytree(run / "checkpoints/000004", run / "checkpoints/000004.bak")
+    before = names(run)
+
+    train(prepare(stack, ["train.steps=5"]), run, resume=True, allow_changes=True)
+
+    assert before == ["000003", "000004"]
+    assert names(run) == ["000004", "000005"]
+    assert (run / "checkpoints/000004.bak").is_dir()
+
+
 @pytest.mark.parametrize(
     ("way", "phase"),
     [
