@@ -8,7 +8,8 @@
       state.json                                    counters, controls, plugins' states, checksums
 
 A checkpoint is written aside and renamed when everything is on disk. What is not renamed is not a
-checkpoint, is never loaded, and is removed by the next save. One that was damaged later is refused
+checkpoint, is never loaded, and is removed by the next save. `state.json` has a checksum of its own
+content too. One that was damaged later is refused
 with the names of the file and of the checkpoint before it, and never passed over in silence.
 """
 
@@ -16,7 +17,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import takewhile
@@ -26,13 +26,14 @@ from typing import Any
 from zlib import crc32
 
 import torch
+from pydantic import NonNegativeInt, TypeAdapter
 from safetensors import SafetensorError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
-from rlvr_core.train.storage import storing, sync_folder
+from rlvr_core.train.storage import discard, not_removed, storing, sync_folder
 
 OPTIMIZER = "optimizer.pt"
 STATE = "state.json"
@@ -45,19 +46,22 @@ _CHUNK_BYTES = 1 << 20
 class Progress:
     """The counters of a run at the end of a step."""
 
-    step: int
-    weights_version: int
-    prompts_drawn: int
+    step: NonNegativeInt
+    weights_version: NonNegativeInt
+    prompts_drawn: NonNegativeInt
     learning_rate: float
     kl_coefficient: float | None
     stack_learning_rate: float
     """That of the stack of this part of the run, which a monitor may have changed."""
     stack_advantage: Json
     """Its section ``advantage``, whose penalty a monitor may have changed."""
-    plugins: Mapping[str, Json]
+    plugins: Mapping[str, Mapping[str, Json]]
     """What `Plugin.state` returned, by instance name."""
     weights_fingerprint: str
     """Of the model that was saved; see `fingerprint.weights_fingerprint`."""
+
+
+_PROGRESS = TypeAdapter(Progress)
 
 
 def save(
@@ -68,8 +72,11 @@ def save(
     optimizer: torch.optim.Optimizer,
     *,
     keep: int,
-) -> Path:
+) -> list[str]:
     """Write the checkpoint of a step, then remove all but the newest `keep`.
+
+    Returns:
+        What cannot be removed, and why; the run does not need it gone.
 
     Raises:
         EnvironmentFault: RLVR-T106, the disk did not take it; older checkpoints are untouched.
@@ -78,9 +85,8 @@ def save(
     target = folder / f"{progress.step:06d}"
     aside = folder / f"{UNFINISHED}{progress.step:06d}"
     with storing(target):
-        for left_over in folder.glob(f"{UNFINISHED}*"):
-            shutil.rmtree(left_over)
         folder.mkdir(exist_ok=True)
+        problems = [discard(left_over) for left_over in folder.glob(f"{UNFINISHED}*")]
         aside.mkdir()
         try:
             model.save_pretrained(aside)
@@ -93,24 +99,30 @@ def save(
             raise OSError(str(exc)) from exc
         checksums = {file.name: _checksum(file) for file in sorted(aside.iterdir())}
         state = {**asdict(progress), _CHECKSUMS: checksums}
+        checksums[STATE] = _checksum_of_state(state)
         (aside / STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
             _flush(file)
         sync_folder(aside)
         if target.exists():  # of a run that was rolled back and came here again
-            _remove(target)
+            problems.append(discard(_set_aside(target)))
         aside.rename(target)
         sync_folder(folder)
-        for old in complete(run)[:-keep]:
-            _remove(old)
-    return target
+        problems += map(_remove, complete(run)[:-keep])
+    return [problem for problem in problems if problem]
 
 
-def _remove(old: Path) -> None:
-    """Remove a checkpoint so that a kill in between does not leave half of one."""
-    aside = old.with_name(f"{UNFINISHED}{old.name}-old")
-    old.rename(aside)
-    shutil.rmtree(aside)
+def _remove(old: Path) -> str | None:
+    """Remove a checkpoint, if that is possible, and return why it is not."""
+    try:
+        return discard(_set_aside(old))
+    except OSError as error:
+        return not_removed(old, error)
+
+
+def _set_aside(old: Path) -> Path:
+    """Rename a checkpoint, so that a kill while it is removed does not leave half of one."""
+    return old.rename(old.with_name(f"{UNFINISHED}{old.name}-old"))
 
 
 def complete(run: Path) -> list[Path]:
@@ -205,10 +217,20 @@ def damaged(checkpoint: Path, cause: str) -> RunFolderError:
 def _load_state(checkpoint: Path) -> tuple[Progress, Mapping[str, str]]:
     try:
         state = json.loads((checkpoint / STATE).read_text("utf-8"))
-        checksums = state.pop(_CHECKSUMS)
-        return Progress(**state), dict(checksums)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as exc:
+        checksums = state[_CHECKSUMS]
+        if checksums.pop(STATE) != _checksum_of_state(state):
+            raise damaged(checkpoint, f"{STATE} is not as it was written")
+        del state[_CHECKSUMS]
+        progress = _PROGRESS.validate_json(json.dumps(state), strict=True)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
         raise damaged(checkpoint, f"{STATE} cannot be read: {exc}") from exc
+    if checkpoint.name.isdecimal() and progress.step != int(checkpoint.name):
+        raise damaged(checkpoint, f"{STATE} is that of step {progress.step}")
+    return progress, checksums
+
+
+def _checksum_of_state(state: Mapping[str, Json]) -> str:
+    return f"{crc32(json.dumps(state).encode()):08x}"
 
 
 def _checksum(file: Path) -> str:

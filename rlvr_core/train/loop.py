@@ -245,7 +245,7 @@ class Run:
             return
         self.say(f"step {self.step}: writing a checkpoint")
         controls, stack = self.runtime.controls, self.runtime.stack
-        checkpoint.save(
+        problems = checkpoint.save(
             self.folder.path,
             checkpoint.Progress(
                 step=self.step,
@@ -263,9 +263,9 @@ class Run:
             self.runtime.optimizer,
             keep=stack.train.keep_checkpoints,
         )
-        self.folder.forget_recordings(
-            checkpoint.first_start(self.folder.path, stack.train.keep_checkpoints)
-        )
+        start = checkpoint.first_start(self.folder.path, stack.train.keep_checkpoints)
+        for reason in [*problems, *self.folder.forget_recordings(start)]:
+            self.log_event({"step": self.step, "kind": "warn", "monitor": "core", "reason": reason})
 
     def resume(self, path: Path) -> None:
         """Take over the counters, the optimiser and the plugins' states of a checkpoint.

@@ -14,7 +14,7 @@ from rlvr_core.plugins.resolve import LoadedPlugin
 T = TypeVar("T")
 
 
-def saved_states(plugins: Iterable[LoadedPlugin]) -> dict[str, Json]:
+def saved_states(plugins: Iterable[LoadedPlugin]) -> dict[str, dict[str, Json]]:
     """Return what each plugin's `state` says, by instance name, as JSON would bring it back.
 
     Raises:
@@ -32,8 +32,9 @@ def give_back(loaded: LoadedPlugin, state: Mapping[str, Json]) -> None:
     _guarded(loaded, "load_state", lambda one: one.plugin.load_state(state))
 
 
-def _as_json(loaded: LoadedPlugin) -> Json:
-    return json.loads(json.dumps(dict(loaded.plugin.state())))
+def _as_json(loaded: LoadedPlugin) -> dict[str, Json]:
+    state: dict[str, Json] = json.loads(json.dumps(dict(loaded.plugin.state())))
+    return state
 
 
 def _guarded(loaded: LoadedPlugin, method: str, call: Callable[[LoadedPlugin], T]) -> T:

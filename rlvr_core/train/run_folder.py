@@ -42,7 +42,7 @@ from rlvr_core.evaluate import layout
 from rlvr_core.train.recording import Recording, write_recording
 from rlvr_core.train.rollout_tables import evaluation_table, rollout_table, write_table
 from rlvr_core.train.run_lock import exclusive
-from rlvr_core.train.storage import append_line, storing, sync_folder, write_aside
+from rlvr_core.train.storage import append_line, discard, storing, sync_folder, write_aside
 
 _FOLDERS = (layout.ROLLOUTS, layout.EVALUATIONS, layout.RECORDED, layout.CHECKPOINTS)
 
@@ -180,12 +180,11 @@ class RunFolder:
         name = layout.recorded_file(step)
         self._write_table(name, lambda aside: write_recording(recording, aside))
 
-    def forget_recordings(self, step: int) -> None:
-        """Remove the recordings of all steps up to `step`."""
-        with storing(self.path / layout.RECORDED):
-            for file in (self.path / layout.RECORDED).glob("[0-9]*.parquet"):
-                if file.stem.isdigit() and int(file.stem) <= step:
-                    file.unlink()
+    def forget_recordings(self, step: int) -> list[str]:
+        """Remove the recordings of all steps up to `step`, and return what cannot be removed."""
+        files = (self.path / layout.RECORDED).glob("[0-9]*.parquet")
+        old = [file for file in files if file.stem.isdecimal() and int(file.stem) <= step]
+        return [problem for problem in map(discard, old) if problem]
 
     def write_evaluation(
         self,

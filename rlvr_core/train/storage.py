@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,6 +68,27 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def discard(path: Path) -> str | None:
+    """Remove a file, a link or a folder that is not needed any more.
+
+    Returns:
+        Why that was not possible; None: it is gone.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        return not_removed(path, error)
+    return None
+
+
+def not_removed(path: Path, error: OSError) -> str:
+    """Return a sentence about something that is still there, and in nobody's way."""
+    return f"{path.parent.name}/{path.name} is not needed, and cannot be removed: {error.strerror}"
 
 
 def _ends_a_line(descriptor: int) -> bool:

@@ -1,5 +1,6 @@
 """After a kill, a full disk or damage: what is half written is never taken for whole."""
 
+import json
 import shutil
 import subprocess
 from collections import Counter
@@ -261,6 +262,70 @@ def test_a_copy_beside_a_checkpoint_is_no_checkpoint(stack, unbroken, tmp_path):
     assert before == ["000003", "000004"]
     assert names(run) == ["000004", "000005"]
     assert (run / "checkpoints/000004.bak").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("step", 3),
+        ("step", "4"),
+        ("prompts_drawn", 3),
+        ("learning_rate", 0.5),
+        ("plugins", [1]),
+        ("weights_fingerprint", 1),
+        ("crc32", {}),
+        ("crc32", None),
+    ],
+)
+def test_counters_that_are_not_those_written_are_refused(unbroken, tmp_path, key, value):
+    saved = shutil.copytree(unbroken / "checkpoints/000004", tmp_path / "000004")
+    checkpoint.load_progress(saved)
+    state = json.loads((saved / "state.json").read_text())
+    (saved / "state.json").write_text(json.dumps({**state, key: value}))
+
+    with pytest.raises(RunFolderError, match=r"state\.json") as refused:
+        checkpoint.load_progress(saved)
+
+    assert refused.value.code == "RLVR-T108"
+
+
+def test_a_checkpoint_under_the_number_of_another_step_is_refused(unbroken, tmp_path):
+    elsewhere = shutil.copytree(unbroken / "checkpoints/000004", tmp_path / "best")
+    renamed = shutil.copytree(unbroken / "checkpoints/000004", tmp_path / "000009")
+
+    assert checkpoint.load_progress(elsewhere).step == 4
+    with pytest.raises(RunFolderError, match=r"state\.json is that of step 4"):
+        checkpoint.load_progress(renamed)
+
+
+def test_links_and_files_among_checkpoints_are_removed_and_what_stays_is_an_event(
+    stack, unbroken, tmp_path, monkeypatch
+):
+    run = shutil.copytree(unbroken, tmp_path / "run")
+    folder = run / "checkpoints"
+    (folder / "000003").rename(tmp_path / "elsewhere")
+    (folder / "000003").symlink_to(tmp_path / "elsewhere")
+    (folder / ".unfinished-file").write_text("left over")
+    (folder / ".unfinished-000009").mkdir()
+    really_remove = shutil.rmtree
+
+    def remove(path, **options):
+        if path.name == ".unfinished-000009":
+            raise PermissionError(1, "Operation not permitted")
+        really_remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    outcome = train(prepare(stack, ["train.steps=5"]), run, resume=True, allow_changes=True)
+
+    assert outcome.status == "finished"
+    kept = sorted(path.name for path in folder.iterdir())
+    assert kept == [".unfinished-000009", "000004", "000005"]
+    assert (tmp_path / "elsewhere/state.json").is_file(), "what a link leads to is not ours"
+    reasons = [event["reason"] for event in read_lines(run / "events.jsonl")]
+    assert (
+        "checkpoints/.unfinished-000009 is not needed, and cannot be removed: "
+        "Operation not permitted"
+    ) in reasons
 
 
 @pytest.mark.parametrize(
