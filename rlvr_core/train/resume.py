@@ -14,6 +14,7 @@ from rlvr_core.config.load import load_stack
 from rlvr_core.config.models import Stack
 from rlvr_core.evaluate import layout
 from rlvr_core.train import checkpoint
+from rlvr_core.train.run_folder import RunFolder
 
 Changes: TypeAlias = Mapping[str, tuple[Json, Json]]
 """What is no longer as it was, by key path: (before, now)."""
@@ -61,14 +62,7 @@ def plan_resume(
             newest checkpoint is damaged.
         StackError: RLVR-S106, the run is past the last step of the stack.
     """
-    if not out.exists():
-        raise RunFolderError(
-            "RLVR-T104",
-            f"there is no run to continue at {out}",
-            origin=str(out.absolute()),
-            fix="leave --resume out to begin one there, or name its folder with --out",
-        )
-    before = layout.read_manifest(out)
+    before = RunFolder.open_to_continue(out).manifest
     changed = changes(out, before, now, stack)
     _refuse(out, before, changed, allow_changes=allow_changes)
     found = checkpoint.complete(out)

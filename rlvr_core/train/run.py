@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,17 +87,23 @@ def train(
     require_engine(stack, accelerator)
     silent = Silent()
     reporter = Unbreakable(reporter or silent if accelerator.is_main_process else silent)
-    with open_watch(out, place, accelerator, stack.train.process_timeout_s) as watch:
+    timeout_s = stack.train.process_timeout_s
+    with open_watch(out, place, accelerator, timeout_s) as watch, ExitStack() as held:
         manifest = make_manifest(prepared, out.name, accelerator.num_processes)
         if not resume:
             RunFolder.require_free(out)
+        elif accelerator.is_main_process:
+            # What is planned holds only as long as no other process can write.
+            held.enter_context(RunFolder.open_to_continue(out).lock())
         meet(accelerator, place)  # none may find the folder that another has made already
         resumption = (
             plan_resume(out, manifest, stack, allow_changes=allow_changes) if resume else None
         )
         if resumption and resumption.is_over:
             return Outcome(out, "finished", NOTHING_LEFT.format(steps=stack.train.steps))
-        return _train(prepared, out, manifest, resumption, reporter, accelerator, place, watch)
+        return _train(
+            prepared, out, manifest, resumption, reporter, accelerator, place, watch, held
+        )
 
 
 def _train(
@@ -109,6 +115,7 @@ def _train(
     accelerator: Accelerator,
     place: Place,
     watch: Watch,
+    held: ExitStack,
 ) -> Outcome:
     stack = prepared.resolved.stack
 
@@ -129,10 +136,11 @@ def _train(
         RunFolder.create(out, manifest, stack_yaml)
     meet(accelerator, place)
     folder = RunFolder.open(out)
+    if accelerator.is_main_process and not resumption:
+        held.enter_context(folder.lock())
     rows = prepared.splits["train"]
     place.enter("starting the verifiers")
     with (
-        folder.lock() if accelerator.is_main_process else nullcontext(),
         watch.owning_the_run(),
         open_runtime(prepared.resolved, loaded, rows, accelerator, source) as runtime,
         watch.concluding(),

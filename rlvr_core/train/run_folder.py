@@ -110,6 +110,23 @@ class RunFolder:
         """
         return cls(path.resolve(), layout.read_manifest(path))
 
+    @classmethod
+    def open_to_continue(cls, path: Path) -> Self:
+        """Open the folder of the run that `--resume` is to continue.
+
+        Raises:
+            RunFolderError: RLVR-T104, as of `open`, with the way on for someone who wants a run.
+        """
+        if not (path / layout.MANIFEST).exists():
+            raise RunFolderError(
+                "RLVR-T104",
+                f"there is no run to continue at {path}",
+                origin=str(path.absolute()),
+                cause=f"it holds no {layout.MANIFEST}" if path.exists() else "it does not exist",
+                fix="leave --resume out to begin a new run, or name the folder of one with --out",
+            )
+        return cls.open(path)
+
     @property
     def manifest(self) -> Mapping[str, Json]:
         """The manifest as it stands on disk."""

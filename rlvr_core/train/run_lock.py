@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rlvr_core.api.errors import RunFolderError
+from rlvr_core.train.storage import storing
 
 LOCK = "run.lock"
 _held: set[Path] = set()
@@ -25,11 +26,13 @@ def exclusive(folder: Path) -> Iterator[None]:
 
     Raises:
         RunFolderError: RLVR-T105, when another process (or this one, elsewhere) holds it.
+        EnvironmentFault: RLVR-T106, the folder does not take it.
     """
     file = folder.resolve() / LOCK
     if file in _held:
         raise _busy(folder, os.getpid())
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with storing(file):
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

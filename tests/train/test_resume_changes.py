@@ -283,6 +283,7 @@ def test_another_number_of_processes_is_allowed_and_written_down(
 def test_a_finished_run_has_nothing_left_to_do_and_says_how_it_goes_on(learning, tmp_path):
     stack, folder = learning(), tmp_path / "run"
     train(prepare(stack), folder)
+    (folder / "run.lock").unlink()  # the one file that is written
     before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
 
     outcome = train(prepare(stack), folder, resume=True)
@@ -292,6 +293,7 @@ def test_a_finished_run_has_nothing_left_to_do_and_says_how_it_goes_on(learning,
         "nothing is left to do: 2 of 2 steps are made; to go on, raise train.steps and add "
         "--allow-changes"
     )
+    (folder / "run.lock").unlink()
     assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
 
 
@@ -305,10 +307,16 @@ def test_a_finished_run_measures_what_it_is_asked_to_measure_in_addition(learnin
 
 
 def test_a_run_that_never_began_is_not_continued(learning, tmp_path):
-    with pytest.raises(RunFolderError, match="there is no run to continue at"):
-        train(prepare(learning()), tmp_path / "run", resume=True)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    for folder in (tmp_path / "run", empty):
+        with pytest.raises(RunFolderError, match="there is no run to continue at") as refused:
+            train(prepare(learning()), folder, resume=True)
+        assert "leave --resume out to begin a new run" in refused.value.fix
 
     assert not (tmp_path / "run").exists()
+    assert not list(empty.iterdir())
 
 
 def test_fewer_steps_than_were_made_are_refused(learning, tmp_path):

@@ -298,6 +298,36 @@ def test_a_checkpoint_under_the_number_of_another_step_is_refused(unbroken, tmp_
         checkpoint.load_progress(renamed)
 
 
+def test_of_two_processes_that_continue_a_run_one_is_refused_before_it_plans(
+    forker, stack, unbroken, break_off, tmp_path
+):
+    run, others = tmp_path / "run", []
+    break_off(prepare(stack), run, "step 3: sampling")
+
+    def continue_it_elsewhere_too(text):
+        if text == "loading the model":
+            others.append(forker.train(stack, run, resume=True))
+
+    train(prepare(stack), run, resume=True, place=Phases(continue_it_elsewhere_too))
+
+    [other] = others
+    assert other.said["error"]["code"] == "RLVR-T105"
+    assert len(json.loads((run / "manifest.json").read_text())["resumes"]) == 1
+    assert_same_weights(unbroken, run)
+
+
+def test_a_lock_that_cannot_be_made_is_said(unbroken, stack, tmp_path):
+    run = shutil.copytree(unbroken, tmp_path / "run")
+    (run / "run.lock").unlink()
+    (run / "run.lock").mkdir()
+
+    with pytest.raises(EnvironmentFault) as ended:
+        train(prepare(stack), run, resume=True)
+
+    assert ended.value.code == "RLVR-T106"
+    assert ended.value.message == "run.lock could not be written"
+
+
 def test_links_and_files_among_checkpoints_are_removed_and_what_stays_is_an_event(
     stack, unbroken, tmp_path, monkeypatch
 ):
