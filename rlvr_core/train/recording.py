@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,10 +26,20 @@ from rlvr_core.api.verdicts import Json, Verdict
 from rlvr_core.evaluate.layout import prompt_to_json, storable, to_json_text
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.train.rollout_tables import write_table
-from rlvr_core.verification.contract import decode, encode
+from rlvr_core.verification.contract import ContractError, decode, encode
 from rlvr_core.verification.rows import RawRow
 
 _CONDITIONS = b"rlvr.conditions"
+_UNREADABLE = (
+    OSError,
+    pa.ArrowException,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    ContractError,
+)
+"""What reading a damaged file raises."""
 _SCHEMA = pa.schema(
     [
         ("name", pa.string()),
@@ -124,15 +135,15 @@ def write_recording(recording: Recording, path: Path) -> None:
 def read_recording(path: Path) -> Recording | None:
     """Return the recording of a step; None when there is none that can be read."""
     try:
-        table = pq.read_table(path, partitioning=None)
+        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
         conditions = Conditions(**json.loads(table.schema.metadata[_CONDITIONS]))
         rows = table.to_pylist()
         return Recording(
             conditions=conditions,
-            samples=[_sampled(row) for row in rows if row["verdict"] is None],
+            samples=[_sampled(row, conditions) for row in rows if row["verdict"] is None],
             verdicts=[_judged(row) for row in rows if row["verdict"] is not None],
         )
-    except (OSError, pa.ArrowException, LookupError, TypeError, ValueError):
+    except _UNREADABLE:
         return None
 
 
@@ -164,17 +175,30 @@ def _of_verdict(entry: Judged) -> Mapping[str, Json]:
     }
 
 
-def _sampled(row: Mapping[str, Json]) -> Sampled:
+def _sampled(row: Mapping[str, Json], conditions: Conditions) -> Sampled:
+    ids, logps = row["token_ids"], row["logps"]
+    if not ids or min(ids) < 0 or len(logps) != len(ids) or any(map(math.isnan, logps)):
+        raise ValueError("no engine gives such a completion")
+    if row["weights_version"] != conditions.weights_version:
+        raise ValueError("a step samples from the weights that it begins with")
     sample = Sample(
-        token_ids=row["token_ids"],
-        logps=row["logps"],
+        token_ids=ids,
+        logps=logps,
         entropy=row["entropy"],
         finish_reason=FinishReason(row["finish_reason"]),
         weights_version=row["weights_version"],
     )
-    return Sampled(name=row["name"], key=row["key"], sample=sample)
+    return Sampled(**_named(row), sample=sample)
 
 
 def _judged(row: Mapping[str, Json]) -> Judged:
     verdict = decode(row["verdict"], row["verifier"], row["version"])
-    return Judged(name=row["name"], key=row["key"], verdict=verdict)
+    if verdict.is_judgement != (verdict.score is not None and math.isfinite(verdict.score)):
+        raise ValueError("no verifier may give such a score")
+    return Judged(**_named(row), verdict=verdict)
+
+
+def _named(row: Mapping[str, Json]) -> dict[str, Json]:
+    if row["name"] is None or row["key"] is None:
+        raise ValueError("every entry has a name and a key")
+    return {"name": row["name"], "key": row["key"]}

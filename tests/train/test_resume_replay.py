@@ -68,8 +68,12 @@ def without_times(records):
 
 
 def no_sampling(monkeypatch):
-    def refuse(*_):
-        raise AssertionError("something was sampled")
+    sample = TransformersEngine.sample
+
+    def refuse(engine, requests, on_finished):
+        # Whether the model can be sampled from at all is looked at before every run.
+        assert {request.key[0] for request in requests} == {"probe"}, "something was sampled"
+        sample(engine, requests, on_finished)
 
     monkeypatch.setattr(TransformersEngine, "sample", refuse)
 
@@ -240,9 +244,9 @@ samples = st.builds(
         logps=logps,
         entropy=entropy,
         finish_reason=reason,
-        weights_version=3,
+        weights_version=2,
     ),
-    st.lists(numbers, max_size=4),
+    st.lists(numbers, min_size=1, max_size=4),
     st.none() | numbers,
     st.sampled_from(FinishReason),
 )
@@ -274,6 +278,79 @@ def test_a_recording_comes_back_exactly(tmp_path_factory, found, judged, key):
     write_recording(recording, path)
 
     assert read_recording(path) == recording
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A recording of some samples and verdicts, as a file."""
+    path = tmp_path_factory.mktemp("recorded") / "000001.parquet"
+    sample = Sample(
+        token_ids=[5, 6],
+        logps=[-0.5, -0.25],
+        entropy=0.5,
+        finish_reason=FinishReason.STOP,
+        weights_version=2,
+    )
+    verdict = Verdict(
+        status=Status.FAILED, score=0.25, failure=FailureCategory.MALFORMED, verifier="one"
+    )
+    recording = Recording(
+        conditions=Conditions(weights="w", weights_version=2, engine="e", verifiers="v"),
+        samples=[Sampled(name=f"{n}", key=bytes([n]) * 32, sample=sample) for n in range(30)],
+        verdicts=[Judged(name=f"{n}", key=bytes([n]) * 32, verdict=verdict) for n in range(30)],
+    )
+    write_recording(recording, path)
+    assert read_recording(path) == recording
+    return path
+
+
+def test_no_bit_of_a_recording_can_change_what_it_says(recorded, tmp_path):
+    whole, data = read_recording(recorded), recorded.read_bytes()
+    changed = tmp_path / "changed.parquet"
+
+    for number, place in enumerate(range(0, len(data), 7)):
+        content = bytearray(data)
+        content[place] ^= 1 << number % 8
+        changed.write_bytes(content)
+        found = read_recording(changed)
+        # What it was recorded under is not in a page; other conditions use nothing of it.
+        if found is not None and found.conditions == whole.conditions:
+            assert found == whole, place
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("token_ids", None),
+        ("token_ids", []),
+        ("token_ids", [5, -6]),
+        ("token_ids", [5, None]),
+        ("token_ids", [5, 6, 7]),
+        ("logps", None),
+        ("logps", [-0.5]),
+        ("logps", [-0.5, float("nan")]),
+        ("logps", [-0.5, None]),
+        ("finish_reason", "boo"),
+        ("weights_version", 3),
+        ("weights_version", None),
+        ("key", None),
+        ("name", None),
+        ("verdict", b"\x80\x04 garbage"),
+        ("verdict", b"[]"),
+        ("verdict", b"[" * 100_000),
+        ("verdict", b'["passed",1e999,null,null,{},0]'),
+        ("verdict", b'["passed",null,null,null,{},0]'),
+    ],
+)
+def test_a_recording_of_what_no_engine_or_verifier_says_cannot_be_read(
+    recorded, tmp_path, column, value
+):
+    table = parquet.read_table(recorded)
+    rows = table.to_pylist()
+    rows[-1 if column == "verdict" else 0][column] = value
+    parquet.write_table(table.from_pylist(rows, schema=table.schema), tmp_path / "other.parquet")
+
+    assert read_recording(tmp_path / "other.parquet") is None
 
 
 def test_a_draw_is_known_by_everything_that_was_asked():
