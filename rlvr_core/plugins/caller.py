@@ -93,7 +93,9 @@ class PluginCaller:
             at_fault = next(iter(self._wrapping(hook)), loaded) if hook == VERIFY else loaded
             cause = f"returned something it may not return: {exc}"
             raise hook_failure(at_fault, f"{hook} is at fault", cause) from exc
-        except (Exception, SystemExit) as exc:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as exc:
             if is_out_of_memory(exc) or _passed_through_core(exc):
                 raise
             raised_in = self._by_plugin.get(id(self._manager.culprit(hook, exc)), loaded)

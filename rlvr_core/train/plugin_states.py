@@ -6,9 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from rlvr_core.api.errors import PluginError
 from rlvr_core.api.verdicts import Json
-from rlvr_core.plugins.failures import exception_text
+from rlvr_core.plugins.failures import exception_text, hook_failure, is_out_of_memory
 from rlvr_core.plugins.resolve import LoadedPlugin
 
 T = TypeVar("T")
@@ -40,12 +39,9 @@ def _as_json(loaded: LoadedPlugin) -> dict[str, Json]:
 def _guarded(loaded: LoadedPlugin, method: str, call: Callable[[LoadedPlugin], T]) -> T:
     try:
         return call(loaded)
-    except Exception as exc:
-        raise PluginError(
-            "RLVR-P106",
-            f"plugin {loaded.name!r}: {method} is at fault",
-            origin=f"{loaded.ref.blame}, named by {loaded.origin}",
-            cause=exception_text(exc),
-            fix=f"upgrade {loaded.ref.distribution}, or take {loaded.name!r} out of the stack",
-            report=loaded.ref.report_url,
-        ) from exc
+    except KeyboardInterrupt:
+        raise
+    except BaseException as exc:
+        if is_out_of_memory(exc):
+            raise
+        raise hook_failure(loaded, f"{method} is at fault", exception_text(exc)) from exc

@@ -27,6 +27,7 @@ resume-picky = fixture_resume:Picky
 [rlvr.monitors]
 resume-discount = fixture_resume:Discount
 resume-governor = fixture_resume:Governor
+resume-leaver = fixture_resume:Leaver
 """
 
 
@@ -132,3 +133,35 @@ class Governor(Plugin):
             Action(kind=ActionKind.SET_LEARNING_RATE, reason="as configured", value=rate),
             Action(kind=ActionKind.SET_KL, reason="as configured", value=kl),
         ]
+
+
+class Own(BaseException):
+    """What no `except Exception` catches."""
+
+
+LEAVING = {"SystemExit": SystemExit, "GeneratorExit": GeneratorExit, "Own": Own}
+
+
+class Leaver(Plugin):
+    """Raises what would end a process, or pass through every handler, in one of its methods."""
+
+    api_version = "1.0"
+
+    class Config(Strict):
+        raises: str
+        """One of `LEAVING`."""
+        where: str
+        """``state`` or ``hook``."""
+
+    def _leave(self, where):
+        if where == self.config.where:
+            raise LEAVING[self.config.raises](0)
+
+    def state(self):
+        self._leave("state")
+        return {}
+
+    @hookimpl
+    def rlvr_shape_rewards(self, session, groups):
+        self._leave("hook")
+        return [[rollout.reward for rollout in group.rollouts] for group in groups]

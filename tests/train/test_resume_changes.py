@@ -355,6 +355,21 @@ def test_a_plugin_that_does_not_take_its_state_back_is_named(
     assert "KeyError: 'seen'" in ended.value.cause
 
 
+@pytest.mark.parametrize("raises", ["SystemExit", "GeneratorExit", "Own"])
+@pytest.mark.parametrize(("where", "called"), [("state", "state"), ("hook", "rlvr_shape_rewards")])
+def test_a_plugin_that_tries_to_leave_is_named(learning, tmp_path, raises, where, called):
+    stack = learning(monitors=[{"resume-leaver": {"raises": raises, "where": where}}])
+
+    with pytest.raises(PluginError) as ended:
+        train(prepare(stack), tmp_path / "run")
+
+    assert (ended.value.code, ended.value.exit_code) == ("RLVR-P106", 3)
+    assert "resume-leaver" in ended.value.message
+    assert called in ended.value.message
+    assert f"{raises}: 0" in ended.value.cause
+    assert manifest_of(tmp_path / "run")["status"] == "failed"
+
+
 def test_flags_about_a_run_that_is_there_need_resume(learning, tmp_path):
     for flag in ("--check", "--allow-changes"):
         code = "from rlvr_core.cli.main import main; main()"
