@@ -87,7 +87,6 @@ class TransformersEngine:
             raise ValueError("this engine samples from the model it was made with, and no other")
         self._weights_version = version
 
-    @torch.inference_mode()
     def sample(
         self,
         requests: Sequence[SampleRequest],
@@ -98,15 +97,24 @@ class TransformersEngine:
         self._model.eval()
         try:
             with self._autocast():
-                for start in range(0, len(requests), self._max_rows):
-                    chunk = requests[start : start + self._max_rows]
-                    rows = [
-                        _Row(start + offset, request, self._weights_version)
-                        for offset, request in enumerate(chunk)
-                    ]
-                    self._decode(rows, on_finished)
+                self.decode(requests, on_finished)
         finally:
             self._model.train(was_training)
+
+    @torch.inference_mode()
+    def decode(
+        self,
+        requests: Sequence[SampleRequest],
+        on_finished: Callable[[int, Sample], None],
+    ) -> None:
+        """Sample with the model in the mode and under the autocast that it is in."""
+        for start in range(0, len(requests), self._max_rows):
+            chunk = requests[start : start + self._max_rows]
+            rows = [
+                _Row(start + offset, request, self._weights_version)
+                for offset, request in enumerate(chunk)
+            ]
+            self._decode(rows, on_finished)
 
     def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
         """Decode until all rows are finished. R rows (it shrinks), V vocabulary, S seen tokens."""
