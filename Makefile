@@ -17,7 +17,7 @@ check: setup
 	.venv/bin/python -m mypy
 
 test: setup
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n auto --dist loadfile
 
 # The tests of the vLLM engine, in an environment of its own: vLLM wants other versions.
 test-vllm: .venv-vllm/.ready
