@@ -42,6 +42,8 @@ class Resumption:
     """What decides the run's results and was changed with the user's consent."""
     surroundings: Changes
     """Machine, libraries, number of processes."""
+    allows_changes: bool
+    """The user accepts what is still to be found."""
     is_over: bool
     """The run is finished, and nothing that was changed gives it more to do."""
 
@@ -82,6 +84,7 @@ def plan_resume(
         checkpoint=found[-1] if found else None,
         changed=changed,
         surroundings=_differences(_surroundings(before), _surroundings(now)),
+        allows_changes=allow_changes,
         is_over=is_made and not asks_for_evaluations,
     )
 
@@ -117,6 +120,28 @@ def with_computation(
     was = before.get("computation", {})
     found = _differences(*({key: facts.get(key) for key in COMPUTATION} for facts in (was, now)))
     return replace(resumption, surroundings={**resumption.surroundings, **found})
+
+
+def with_initial_weights(
+    out: Path, resumption: Resumption, before: Mapping[str, Json], now: str | None
+) -> Resumption:
+    """Add to the changes that the model is another, which shows once it is loaded.
+
+    Args:
+        out: The run folder.
+        resumption: What was seen before.
+        before: The run's manifest.
+        now: Fingerprint of the stack's model; None where nothing needs it any more.
+
+    Raises:
+        RunFolderError: RLVR-T101, it is another, and changes are not allowed.
+    """
+    was = before.get("initial_weights")
+    if now is None or was is None or was == now:
+        return resumption
+    changed = {**resumption.changed, "initial_weights": (was, now)}
+    _refuse(out, before, changed, allow_changes=resumption.allows_changes)
+    return replace(resumption, changed=changed)
 
 
 def continued(

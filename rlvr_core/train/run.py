@@ -25,6 +25,7 @@ from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
+from rlvr_core.train.fingerprint import weights_fingerprint
 from rlvr_core.train.loop import Run
 from rlvr_core.train.manifest import code_revision, computation_facts, hardware_facts
 from rlvr_core.train.place import Place
@@ -39,6 +40,7 @@ from rlvr_core.train.resume import (
     events,
     plan_resume,
     with_computation,
+    with_initial_weights,
 )
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.session import StepSession
@@ -156,6 +158,8 @@ def _train(
         watch.log = run.log_event
         if resumption:
             _take_up(run, resumption, manifest, stack_yaml)
+        elif accelerator.is_main_process:
+            folder.update_manifest(initial_weights=_initial_weights(run, None))
         _note_computation(run, say)
         return _run_to_its_end(run, remarks)
 
@@ -178,6 +182,8 @@ def _take_up(
     folder = run.folder
     facts = computation_facts(run.runtime)
     resumption = with_computation(resumption, folder.manifest, facts)
+    initial = _initial_weights(run, resumption.checkpoint)
+    resumption = with_initial_weights(folder.path, resumption, folder.manifest, initial)
     if resumption.checkpoint:
         run.resume(resumption.checkpoint)
     if not run.runtime.accelerator.is_main_process:
@@ -186,9 +192,18 @@ def _take_up(
     entries = continued(folder.manifest, manifest, resumption, run.step)
     if folder.manifest["stack_sha256"] != manifest["stack_sha256"]:
         entries["stack_file"] = folder.write_stack(stack_yaml)
+    if initial:
+        entries["initial_weights"] = initial
     folder.update_manifest(**entries)
     for event in events(resumption, run.step):
         run.log_event(event)
+
+
+def _initial_weights(run: Run, begins_at: Path | None) -> str | None:
+    """Return the fingerprint of the model that the stack names, if it is loaded."""
+    runtime = run.runtime
+    holder = runtime.reference if begins_at else runtime.policy
+    return weights_fingerprint(holder.model) if holder else None
 
 
 def make_manifest(prepared: Prepared, name: str, processes: int) -> dict[str, Json]:

@@ -9,7 +9,7 @@ import sys
 import fixture_resume
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from stacks import read_lines
 
 from rlvr_core.api.errors import PluginError, RunFolderError, StackError
@@ -206,6 +206,32 @@ def test_what_changed_is_named_and_refused_and_allowed_with_a_word(
     [entry] = manifest_of(folder)["resumes"]
     assert key in entry["changed"]
     train(prepare(stack, overrides), folder, resume=True)  # nothing differs any more
+
+
+@pytest.mark.parametrize("needed_for", ["the policy", "the reference"])
+def test_another_model_in_the_same_place_is_noticed(
+    learning, break_off, tiny_model, tmp_path, needed_for
+):
+    model, folder = shutil.copytree(tiny_model, tmp_path / "model"), tmp_path / "run"
+    penalty = ["grpo", {"ppo-clip": {"kl_coefficient": 0.1}}]
+    sections = {"advantage": penalty} if needed_for == "the reference" else {}
+    prepared = prepare(learning(**sections), [f"model={model}"])
+    phase = "step 1: learning" if needed_for == "the policy" else "step 2: learning"
+    break_off(prepared, folder, phase)
+    was = manifest_of(folder)["initial_weights"]
+    weights = load_file(model / "model.safetensors")
+    other = {name: weight * 2 for name, weight in weights.items()}
+    save_file(other, model / "model.safetensors", {"format": "pt"})
+
+    with pytest.raises(RunFolderError, match="initial_weights") as refused:
+        train(prepared, folder, resume=True)
+    train(prepared, folder, resume=True, allow_changes=True)
+
+    assert refused.value.code == "RLVR-T101"
+    [entry] = manifest_of(folder)["resumes"]
+    assert entry["changed"] == {"initial_weights": [was, manifest_of(folder)["initial_weights"]]}
+    assert entry["changed"]["initial_weights"][1] != was
+    assert train(prepared, folder, resume=True).status == "finished"
 
 
 def test_a_run_keeps_its_control_arm(learning, tmp_path):
