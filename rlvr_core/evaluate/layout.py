@@ -16,6 +16,7 @@ from pathlib import Path
 from rlvr_core.api.errors import RunFolderError, shortened
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate.manifest_shape import shape_problem
 
 FORMAT = 1
 """Version of the run folder's format; readers refuse newer ones."""
@@ -147,7 +148,7 @@ def read_manifest(path: Path) -> dict[str, Json]:
             cause=f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder",
             fix="give the folder that `rlvr train` or `rlvr demo` printed at its end",
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, str(error)) from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
         raise _unreadable(file, 'it is not a JSON object with a number "format"')
@@ -159,6 +160,9 @@ def read_manifest(path: Path) -> dict[str, Json]:
             cause=f"it has format {manifest['format']}, this version reads up to {FORMAT}",
             fix="upgrade rlvr-core",
         )
+    problem = shape_problem(manifest)
+    if problem:
+        raise _unreadable(file, problem)
     return manifest
 
 

@@ -164,7 +164,7 @@ def continued(
         **{key: now[key] for key in (*keys, "stack_sha256")},
         "status": "running",
         "ended": None,
-        "resumes": [*before["resumes"], entry],
+        "resumes": [*before.get("resumes", []), entry],
     }
 
 
@@ -211,7 +211,7 @@ def _identity(manifest: Mapping[str, Json]) -> dict[str, Json]:
     model = Path(manifest.get("model", ""))
     control = manifest.get("control")
     plugins = {
-        f"plugins.{plugin['name']}": f"{plugin['distribution']} {plugin['digest']}"
+        f"plugins.{plugin['name']}": f"{plugin.get('distribution')} {plugin.get('digest')}"
         for plugin in manifest.get("plugins", [])
     }
     data = {
@@ -222,7 +222,7 @@ def _identity(manifest: Mapping[str, Json]) -> dict[str, Json]:
         "rlvr_core": manifest.get("rlvr_core"),
         # A folder may have been moved; a hub id is compared whole.
         "model": model.name if model.is_absolute() else str(model),
-        "control": control and f"{control['name']} {control['digest']}",
+        "control": control and f"{control['name']} {control.get('digest')}",
         **plugins,
         **data,
     }

@@ -190,7 +190,7 @@ def _take_up(
         return
     folder.rewind(run.step if resumption.checkpoint else -1)
     entries = continued(folder.manifest, manifest, resumption, run.step)
-    if folder.manifest["stack_sha256"] != manifest["stack_sha256"]:
+    if folder.manifest.get("stack_sha256") != manifest["stack_sha256"]:
         entries["stack_file"] = folder.write_stack(stack_yaml)
     if initial:
         entries["initial_weights"] = initial

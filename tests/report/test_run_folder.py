@@ -78,12 +78,12 @@ def test_opening_what_is_no_run_says_why(tmp_path, content, says):
 
 
 def test_the_manifest_is_updated_in_place(folder):
-    folder.update_manifest(status="finished", ended="now")
+    folder.update_manifest(status="finished", ended={"at": "now"})
     assert RunFolder.open(folder.path).manifest == {
         "format": 1,
         **MANIFEST,
         "status": "finished",
-        "ended": "now",
+        "ended": {"at": "now"},
     }
 
 

@@ -8,6 +8,7 @@ import sys
 
 import fixture_resume
 import pytest
+import stacks
 import torch
 from safetensors.torch import load_file, save_file
 from stacks import read_lines
@@ -206,6 +207,65 @@ def test_what_changed_is_named_and_refused_and_allowed_with_a_word(
     [entry] = manifest_of(folder)["resumes"]
     assert key in entry["changed"]
     train(prepare(stack, overrides), folder, resume=True)  # nothing differs any more
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, tiny_model):
+    """A stack of 1 step and a run of it, which tests take copies of."""
+    folder = tmp_path_factory.mktemp("made")
+    rows = [{"id": f"{n}", "prompt": f"{n}", "verifier": {"type": "resume-steady"}} for n in "abcd"]
+    of_splits = dict.fromkeys(stacks.SPLITS, rows)
+    stack = stacks.write_stack(
+        folder / "stack", tiny_model, of_splits, ["resume-steady"], train={"steps": 1}
+    )
+    train(prepare(stack), folder / "run")
+    return stack, folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("plugins", None),
+        ("plugins", [1]),
+        ("data", [1]),
+        ("data", {"train": 1}),
+        ("hardware", [1]),
+        ("computation", None),
+        ("model", 5),
+        ("control", 5),
+        ("ended", 5),
+        ("status", 5),
+        ("stack_file", 5),
+        ("stack_file", "../stack.yaml"),
+        ("resumes", None),
+        ("resumes", [{"at_step": 1, "changed": {"seed": [1]}}]),
+    ],
+)
+def test_a_manifest_of_another_shape_is_refused_before_anything_is_written(
+    made, tmp_path, key, value
+):
+    stack, folder = made[0], shutil.copytree(made[1], tmp_path / "run")
+    text = json.dumps({**manifest_of(folder), key: value})
+    (folder / "manifest.json").write_text(text)
+
+    with pytest.raises(RunFolderError, match=r"manifest\.json cannot be read") as refused:
+        train(prepare(stack, ["train.steps=2"]), folder, resume=True, allow_changes=True)
+
+    assert refused.value.code == "RLVR-T104"
+    assert refused.value.cause.startswith(key)
+    assert (folder / "manifest.json").read_text() == text
+    assert not (folder / "discarded").exists()
+
+
+def test_a_manifest_that_tells_of_no_resumes_is_continued(made, tmp_path):
+    stack, folder = made[0], shutil.copytree(made[1], tmp_path / "run")
+    written = manifest_of(folder)
+    del written["resumes"], written["stack_sha256"]
+    (folder / "manifest.json").write_text(json.dumps(written))
+
+    train(prepare(stack, ["train.steps=2"]), folder, resume=True, allow_changes=True)
+
+    assert len(manifest_of(folder)["resumes"]) == 1
 
 
 @pytest.mark.parametrize("needed_for", ["the policy", "the reference"])
