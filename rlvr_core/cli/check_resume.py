@@ -46,6 +46,8 @@ def lines(found: ResumeCheck) -> Iterator[str]:
     start = f"checkpoint {found.step - 1:06d}" if found.step > 1 else "the beginning"
     yield f"step {found.step}, made again from {start}"
     yield from _compared(found.sampled_anew)
+    if not found.updates:
+        yield "nothing was learnt in this step, so that it does not show whether learning repeats"
     if found.replayed:
         yield "and once more, with the completions and verdicts of the run"
         yield from _compared(found.replayed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -13,15 +13,25 @@ from rich.table import Table
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.plugins.plan import PlannedPlugin, PlannedStage, plan_by_stage
 from rlvr_core.train.plan import RunPlan, plan_run
 
 if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
+    from rlvr_core.train.resume import Resumption
 
 
-def print_plan(prepared: Prepared, console: Console, *, as_json: bool) -> None:
+def print_plan(
+    prepared: Prepared, console: Console, *, as_json: bool, continuing: Resumption | None = None
+) -> None:
     """Print what a run would do. Checks prompt lengths when the tokenizer is at hand.
+
+    Args:
+        prepared: The stack and its data, checked.
+        console: Printed to.
+        as_json: Print one JSON object.
+        continuing: How a run would be continued with the stack; None: a new one would begin.
 
     Raises:
         DataError: RLVR-D102, the model cannot take some of the prompts.
@@ -36,6 +46,7 @@ def print_plan(prepared: Prepared, console: Console, *, as_json: bool) -> None:
             "numbers": plan.to_json(),
             "environment": _environment(prepared),
             "remarks": remarks,
+            "continues": _continuing_json(continuing) if continuing else None,
         }
         console.out(json.dumps(body, indent=2), highlight=False)
         return
@@ -50,7 +61,32 @@ def print_plan(prepared: Prepared, console: Console, *, as_json: bool) -> None:
         console.print(f"{name} is given these environment variables: {', '.join(variables)}")
     for remark in remarks:
         console.print(f"Note: {remark}.", highlight=False, markup=False)
+    for line in _continuing(plan, continuing) if continuing else ():
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print("Nothing was trained: this was a dry run.", highlight=False)
+
+
+def _continuing(plan: RunPlan, resumption: Resumption) -> Iterator[str]:
+    if resumption.is_over:
+        yield f"The run is finished: nothing is left to do of its {plan.steps} steps."
+    elif resumption.checkpoint:
+        step = int(resumption.checkpoint.name)
+        yield f"The run would go on after step {step} of {plan.steps}, from its checkpoint."
+    else:
+        yield "The run would begin again: it has no complete checkpoint."
+    if resumption.changed:
+        yield f"Changed: {described_changes(resumption.changed)}."
+    if resumption.surroundings:
+        yield f"Other surroundings: {described_changes(resumption.surroundings)}."
+
+
+def _continuing_json(resumption: Resumption) -> dict[str, Json]:
+    return {
+        "after_step": int(resumption.checkpoint.name) if resumption.checkpoint else 0,
+        "changed": dict(resumption.changed),
+        "surroundings": dict(resumption.surroundings),
+        "is_over": resumption.is_over,
+    }
 
 
 def _stage_json(stage: PlannedStage) -> dict[str, Json]:

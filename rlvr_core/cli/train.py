@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,9 +16,11 @@ from rlvr_core.api.errors import EnvironmentFault, RunEndedError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.cli.options import Overrides, StackPath
 from rlvr_core.evaluate import layout
+from rlvr_core.train.run_lock import require_idle
 
 if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
+    from rlvr_core.train.resume import Resumption
     from rlvr_core.train.run import Outcome
 
 
@@ -65,14 +68,16 @@ def train(
     from rlvr_core.train.prepare import prepare
 
     _require_resume(resume, {"--allow-changes": allow_changes, "--check": check})
+    _require_stack_file(stack)
     prepared = prepare(stack, with_control(overrides or [], control))
+    name = stack.stem if control is None else f"{stack.stem}-{control}"
+    out = out or Path("runs") / name
     if dry_run:
         from rlvr_core.cli.plan import print_plan
 
-        print_plan(prepared, make_console(), as_json=as_json)
+        continuing = _resumption(prepared, out, allow_changes=allow_changes) if resume else None
+        print_plan(prepared, make_console(), as_json=as_json, continuing=continuing)
         return
-    name = stack.stem if control is None else f"{stack.stem}-{control}"
-    out = out or Path("runs") / name
     if check:
         from rlvr_core.cli.check_resume import check_and_print
 
@@ -183,6 +188,39 @@ def _require_resume(resume: bool, given: Mapping[str, bool]) -> None:
             f"{alone[0]} is about a run that is there already",
             fix=f"add --resume, or leave {alone[0]} out",
         )
+    if all(given.values()):
+        raise StackError(
+            "RLVR-S106",
+            f"{' and '.join(given)} do not go together",
+            cause="a step can be compared only where nothing was changed",
+            fix="leave one of them out",
+        )
+
+
+def _require_stack_file(stack: Path) -> None:
+    """Refuse a run folder given as the stack, with the command that continues the run."""
+    if not (stack / layout.MANIFEST).is_file():
+        return
+    present = stack / layout.stack_file(layout.read_manifest(stack))
+    raise StackError(
+        "RLVR-S101",
+        f"{stack} is a run folder, and not a stack file",
+        fix=f"to continue the run: {shlex.join(['rlvr', 'train', str(present)])} "
+        f"{shlex.join(['--out', str(stack)])} --resume",
+    )
+
+
+def _resumption(prepared: Prepared, out: Path, *, allow_changes: bool) -> Resumption:
+    """Return how the run would be continued; raise what the real command would."""
+    require_train_extra()
+    from rlvr_core.train.resume import plan_resume
+    from rlvr_core.train.run import make_manifest
+
+    processes = int(os.environ.get("WORLD_SIZE", "1"))
+    manifest = make_manifest(prepared, out.name, processes)
+    stack = prepared.resolved.stack
+    require_idle(out)
+    return plan_resume(out, manifest, stack, allow_changes=allow_changes)
 
 
 def with_control(overrides: Sequence[str], control: str | None) -> list[str]:

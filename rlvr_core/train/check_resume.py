@@ -29,6 +29,7 @@ from rlvr_core.train.recording import Recording, read_recording
 from rlvr_core.train.resume import Changes, plan_resume
 from rlvr_core.train.run import audit, make_manifest
 from rlvr_core.train.run_folder import RunFolder
+from rlvr_core.train.run_lock import require_idle
 
 TIMES = ("collect_s", "train_s", "step_s", "tokens_per_s")
 """Keys of ``metrics.jsonl`` that are never the same twice."""
@@ -62,6 +63,8 @@ class ResumeCheck:
 
     step: int
     """The step that was made again."""
+    updates: int
+    """That the run made in it; 0: nothing was learnt."""
     surroundings: Changes
     """What differs in machine, libraries and processes from those of the run."""
     sampled_anew: Comparison
@@ -90,11 +93,13 @@ def check_resume(prepared: Prepared, out: Path, reporter: Reporter) -> ResumeChe
 
     Raises:
         RunFolderError: RLVR-T101, the stack is not the run's; RLVR-T102, there is no step to make
-            again; RLVR-T108, the checkpoint is damaged.
+            again; RLVR-T105, another process is writing; RLVR-T108, the checkpoint is damaged.
     """
     stack = prepared.resolved.stack
     accelerator = make_accelerator(stack)
     manifest = make_manifest(prepared, out.name, accelerator.num_processes)
+    if accelerator.is_main_process:
+        require_idle(out)
     resumption = plan_resume(out, manifest, stack, allow_changes=False)
     start = _newest_start(out)
     if start:
@@ -105,6 +110,7 @@ def check_resume(prepared: Prepared, out: Path, reporter: Reporter) -> ResumeChe
     differs_before_learning = anew.other_samples or anew.other_verdicts
     return ResumeCheck(
         step=step,
+        updates=_updates(out, step),
         surroundings=resumption.surroundings,
         sampled_anew=anew,
         replayed=again.compare(is_replay=True) if differs_before_learning else None,
@@ -197,13 +203,22 @@ class _PhasesOnly(Silent):
 def _newest_start(out: Path) -> Path | None:
     """Return the newest checkpoint whose next step was made and is on record; None: the beginning.
 
+    One whose next step learnt something comes before one in which nothing was learnt.
+
     Raises:
         RunFolderError: RLVR-T102, there is neither.
     """
-    for path in (*reversed(checkpoint.complete(out)), None):
-        step = (int(path.name) if path else 0) + 1
-        if (out / layout.recorded_file(step)).exists() and _metrics(out, step):
-            return path
+    starts = {
+        (int(path.name) if path else 0) + 1: path
+        for path in (*reversed(checkpoint.complete(out)), None)
+    }
+    made = [
+        step
+        for step in starts
+        if (out / layout.recorded_file(step)).exists() and _metrics(out, step)
+    ]
+    for step in (*(step for step in made if _updates(out, step)), *made):
+        return starts[step]
     raise _nothing_to_check(out, "no step after a checkpoint that is kept was finished")
 
 
@@ -234,6 +249,10 @@ def _scratch(accelerator: Accelerator) -> Iterator[Path]:
 def _metrics(run: Path, step: int) -> Entry | None:
     records = layout.read_json_lines(run / layout.METRICS).records
     return next((record for record in reversed(records) if record.get("step") == step), None)
+
+
+def _updates(run: Path, step: int) -> int:
+    return int((_metrics(run, step) or {}).get("updates") or 0)
 
 
 def _other_metrics(was: Entry | None, now: Entry | None) -> dict[str, tuple[Json, Json]]:

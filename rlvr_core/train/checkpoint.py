@@ -146,7 +146,8 @@ def newest(run: Path) -> Path:
             "RLVR-T102",
             "the run has no complete checkpoint",
             origin=str(run),
-            fix="train it again, with train.checkpoint_every set to save more often",
+            fix="continue the run with --resume; it saves every train.checkpoint_every steps, and "
+            "at its end",
         )
     return found[-1]
 

@@ -49,6 +49,27 @@ def exclusive(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def require_idle(folder: Path) -> None:
+    """See that no process is writing to the run folder; nothing is written or held.
+
+    Raises:
+        RunFolderError: RLVR-T105, one is.
+    """
+    file = folder.resolve() / LOCK
+    if file in _held:
+        raise _busy(folder, os.getpid())
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # nobody has written there, or whoever reads it next says what is wrong
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError as error:
+        raise _busy(folder, _holder(descriptor)) from error
+    finally:
+        os.close(descriptor)
+
+
 def _holder(descriptor: int) -> int | None:
     written = os.pread(descriptor, 32, 0).strip()
     return int(written) if written.isdigit() else None

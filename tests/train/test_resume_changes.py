@@ -14,6 +14,7 @@ from safetensors.torch import load_file, save_file
 from stacks import read_lines
 
 from rlvr_core.api.errors import PluginError, RunFolderError, StackError
+from rlvr_core.cli.main import main
 from rlvr_core.report.page import write_report
 from rlvr_core.train import checkpoint, manifest, run
 from rlvr_core.train.prepare import prepare
@@ -454,6 +455,52 @@ def test_a_plugin_that_tries_to_leave_is_named(learning, tmp_path, raises, where
     assert called in ended.value.message
     assert f"{raises}: 0" in ended.value.cause
     assert manifest_of(tmp_path / "run")["status"] == "failed"
+
+
+def test_a_dry_run_says_how_the_run_would_be_continued_and_writes_nothing(made, tmp_path, capsys):
+    stack, folder = made[0], shutil.copytree(made[1], tmp_path / "run")
+    before = {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))}
+
+    def dry_run(*more):
+        with pytest.raises(SystemExit) as ended:
+            main(["train", str(stack), "--out", str(folder), "--resume", "--dry-run", *more])
+        return ended.value.code or 0, capsys.readouterr()
+
+    _, said = dry_run()
+    assert "nothing is left to do of its 1 steps" in said.out
+    code, said = dry_run("train.steps=2")
+    assert code == 2
+    assert "RLVR-T101" in said.err
+    code, said = dry_run("train.steps=2", "--allow-changes")
+    assert code == 0
+    assert "The run would go on after step 1 of 2, from its checkpoint." in said.out
+    assert "Changed: train.steps was 1, is 2." in said.out
+    code, said = dry_run("train.steps=2", "--allow-changes", "--json")
+    assert json.loads(said.out)["continues"] == {
+        "after_step": 1,
+        "changed": {"train.steps": [1, 2]},
+        "surroundings": {},
+        "is_over": False,
+    }
+    assert {path: path.stat().st_mtime_ns for path in sorted(folder.rglob("*"))} == before
+
+
+def test_a_run_folder_given_as_the_stack_is_answered_with_the_command(made, capsys):
+    folder = made[1]
+
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(folder), "--resume"])
+
+    assert ended.value.code == 2
+    assert f"rlvr train {folder}/stack.yaml --out {folder} --resume" in capsys.readouterr().err
+
+
+def test_a_check_allows_no_changes(made, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["train", str(made[0]), "--resume", "--check", "--allow-changes"])
+
+    assert ended.value.code == 2
+    assert "--allow-changes and --check do not go together" in capsys.readouterr().err
 
 
 def test_flags_about_a_run_that_is_there_need_resume(learning, tmp_path):

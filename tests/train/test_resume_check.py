@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 
 import pyarrow.parquet as parquet
 import pytest
@@ -180,6 +182,46 @@ def test_the_command_exits_with_1_where_something_differs(copied, capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["is_equal"] is False
     assert list(found["sampled_anew"]["other_metrics"]) == ["grad_norm"]
+
+
+def test_a_step_that_learnt_is_preferred_and_one_that_did_not_is_said(made, tmp_path):
+    run, keeping = tmp_path / "run", ["train.keep_checkpoints=3"]
+    train(prepare(made[0], keeping), run)
+    records = read_lines(run / "metrics.jsonl")
+
+    def without_updates(*steps):
+        changed = [{**r, "updates": 0} if r["step"] in steps else r for r in records]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in changed))
+
+    said_of_none = "nothing was learnt in this step"
+    found = check_resume(prepare(made[0], keeping), run, Silent())
+    assert (found.step, found.updates) == (3, 1)
+    assert said_of_none not in said(found)
+    without_updates(3)
+    found = check_resume(prepare(made[0], keeping), run, Silent())
+    assert (found.step, found.updates) == (1, 1)
+    assert said_of_none not in said(found)
+    without_updates(1, 3)
+    found = check_resume(prepare(made[0], keeping), run, Silent())
+    assert (found.step, found.updates) == (3, 0)
+    assert said_of_none in said(found)
+
+
+def test_a_run_that_another_process_writes_to_is_not_checked(made):
+    stack, run = made
+    code = (
+        "import sys; from pathlib import Path; from rlvr_core.train.run_lock import exclusive\n"
+        "with exclusive(Path(sys.argv[1])): print(flush=True), sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code, str(run)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
+        writer.stdout.readline()
+        with pytest.raises(RunFolderError) as refused:
+            check(stack, run)
+        writer.stdin.close()
+
+    assert refused.value.code == "RLVR-T105"
+    assert f"process {writer.pid} " in refused.value.cause
 
 
 def main_ends_with(code, command):
