@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from rlvr_core.verification.contract import ContractError, decode, encode
 from rlvr_core.verification.rows import RawRow
 
 _CONDITIONS = b"rlvr.conditions"
+_CHECKSUM = b"rlvr.crc32"
 _UNREADABLE = (
     OSError,
     pa.ArrowException,
@@ -127,17 +129,25 @@ def write_recording(recording: Recording, path: Path) -> None:
     """Write a recording as a parquet file."""
     rows = [_of_sample(entry) for entry in recording.samples]
     rows += [_of_verdict(entry) for entry in recording.verdicts]
-    conditions = json.dumps(asdict(recording.conditions))
-    table = pa.Table.from_pylist(rows, schema=_SCHEMA)
-    write_table(table.replace_schema_metadata({_CONDITIONS: conditions}), path)
+    write_rows(rows, recording.conditions, path)
+
+
+def write_rows(rows: Sequence[Mapping[str, Json]], conditions: Conditions, path: Path) -> None:
+    """Write entries that are rows of the file already."""
+    metadata = {_CONDITIONS: json.dumps(asdict(conditions)), _CHECKSUM: _checksum(rows)}
+    table = pa.Table.from_pylist(rows, schema=_SCHEMA.with_metadata(metadata))
+    write_table(table, path)
 
 
 def read_recording(path: Path) -> Recording | None:
     """Return the recording of a step; None when there is none that can be read."""
     try:
-        table = pq.read_table(path, partitioning=None, page_checksum_verification=True)
+        table = pq.read_table(path, partitioning=None)
         conditions = Conditions(**json.loads(table.schema.metadata[_CONDITIONS]))
         rows = table.to_pylist()
+        is_whole = table.schema.metadata[_CHECKSUM] == _checksum(rows)
+        if not (is_whole and table.schema.equals(_SCHEMA)):
+            return None
         return Recording(
             conditions=conditions,
             samples=[_sampled(row, conditions) for row in rows if row["verdict"] is None],
@@ -145,6 +155,14 @@ def read_recording(path: Path) -> Recording | None:
         )
     except _UNREADABLE:
         return None
+
+
+def _checksum(rows: Sequence[Mapping[str, Json]]) -> bytes:
+    """Return the CRC-32 of the rows: parquet's own does not see what stands between its pages."""
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_stream(content, _SCHEMA) as stream:
+        stream.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA))
+    return f"{crc32(content.getvalue()):08x}".encode()
 
 
 def _hash(*parts: Json) -> bytes:

@@ -119,8 +119,8 @@ def evaluation_table(
 
 
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write `table` as a zstd-compressed parquet file whose pages have checksums."""
-    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+    """Write `table` as a zstd-compressed parquet file."""
+    pq.write_table(table, path, compression="zstd")
 
 
 def _completion_columns(rollout: Rollout) -> dict[str, Json]:

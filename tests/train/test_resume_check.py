@@ -16,6 +16,7 @@ from rlvr_core.cli.main import main
 from rlvr_core.train.check_resume import check_resume
 from rlvr_core.train.prepare import prepare
 from rlvr_core.train.progress import Silent
+from rlvr_core.train.recording import read_recording, write_rows
 from rlvr_core.train.run import train
 
 
@@ -54,11 +55,10 @@ def said(found):
 
 def rewrite(path, change):
     """Change the rows of a recording, and keep what it was recorded under."""
-    table = parquet.read_table(path)
-    rows = table.to_pylist()
+    rows = parquet.read_table(path).to_pylist()
+    conditions = read_recording(path).conditions
     change(rows)
-    schema = table.schema
-    parquet.write_table(table.from_pylist(rows, schema=schema), path)
+    write_rows(rows, conditions, path)
 
 
 def everything_in(run):
