@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pty
+import select
 import random
 import signal
 import sys
@@ -211,15 +212,18 @@ def test_ctrl_c_typed_at_a_terminal_reaches_the_whole_group_and_shows_no_traceba
     pid, terminal = pty.fork()
     if pid == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        os.environ.update(PYTHONPATH=os.pathsep.join(path), OMP_NUM_THREADS="1", COLUMNS="200")
+        os.environ.update(
+            PYTHONPATH=os.pathsep.join(path), OMP_NUM_THREADS="1", COLUMNS="200", TERM="xterm"
+        )
         os.execv(command[0], command)
 
     shown, until_s, typed = b"", time.monotonic() + 2 * BOUND_S, False
     while time.monotonic() < until_s:
-        try:
-            shown += os.read(terminal, 4096)
-        except OSError:  # all have closed it
-            break
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                shown += os.read(terminal, 4096)
+            except OSError:  # all have closed it
+                break
         if not typed and (tmp_path / "mark").exists():
             os.write(terminal, b"\x03")
             typed = True
