@@ -3,8 +3,8 @@
 import contextlib
 import os
 import pty
-import select
 import random
+import select
 import signal
 import sys
 import time
