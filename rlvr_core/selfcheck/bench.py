@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from tempfile import mkdtemp
 from types import TracebackType
 from typing import Any, Self
 
@@ -136,7 +137,8 @@ class Bench:
             control = None
         stack = file.stack.model_copy(update={**lists, "control": control})
         resolved = resolve_stack(replace(file, stack=stack))
-        scratch = self.scratch / f"without-{'-'.join(names)}"
+        # A new one for every check: a run needs a folder in which no run stands.
+        scratch = Path(mkdtemp(prefix="without-", dir=self.scratch))
         return Bench(replace(self.prepared, resolved=resolved), self.model, scratch)
 
     @cached_property

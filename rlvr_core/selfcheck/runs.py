@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 import torch
 from safetensors.torch import load_file
 
+from rlvr_core.api.errors import RlvrError, shortened
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
+from rlvr_core.plugins.failures import hook_failure
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.selfcheck.bench import Bench
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
@@ -97,10 +99,15 @@ def evaluation(bench: Bench) -> Found:
 
 
 def _plain_run(bench: Bench) -> FinishedRun:
-    """Return the run that the others are compared with; it is made once."""
+    """Return the run that the others are compared with, or raise what ended it; it is made once."""
     if "plain run" not in bench.kept:
-        bench.kept["plain run"] = run_once(bench, "plain")
-    run: FinishedRun = bench.kept["plain run"]
+        try:
+            bench.kept["plain run"] = run_once(bench, "plain")
+        except RlvrError as error:
+            bench.kept["plain run"] = error
+    run: FinishedRun | RlvrError = bench.kept["plain run"]
+    if isinstance(run, RlvrError):
+        raise run
     return run
 
 
@@ -120,6 +127,9 @@ def run_once(
         generators: Seed of the process's own generators, which are put back afterwards.
         is_evaluated: After every step; else never.
         is_resumed: Continue the run that stands in the folder.
+
+    Raises:
+        PluginError: RLVR-P106, a plugin failed; also a monitor, without which a run goes on.
     """
     tiny = bench.tiny()
     if is_evaluated:
@@ -127,6 +137,7 @@ def run_once(
     folder = bench.scratch / name
     with process_generators(generators):
         train(tiny, folder, resume=is_resumed)
+    _require_no_monitor_fault(folder, tiny.resolved.plugins)
     steps = layout.read_json_lines(folder / layout.METRICS).records
     return FinishedRun(
         folder,
@@ -134,6 +145,14 @@ def run_once(
         frozenset(record["step"] for record in steps if record["updates"]),
         len(layout.read_json_lines(folder / layout.EVALS).records),
     )
+
+
+def _require_no_monitor_fault(folder: Path, plugins: Sequence[LoadedPlugin]) -> None:
+    for event in layout.read_json_lines(folder / layout.EVENTS).records:
+        if event["kind"] == "monitor-fault":
+            [at_fault] = [loaded for loaded in plugins if loaded.name == event["monitor"]]
+            what = f"failed in step {event['step']}, and the run went on without it"
+            raise hook_failure(at_fault, what, event["reason"])
 
 
 @contextmanager
@@ -237,5 +256,4 @@ def _weights_apart(first: FinishedRun, second: FinishedRun) -> float:
 
 
 def _cut(state: Json) -> str:
-    text = repr(state)
-    return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+    return shortened(repr(state), SHOWN_CHARACTERS)

@@ -20,9 +20,9 @@ PLUGINS = {
         "LocalMean", "OffPolicyLocalMean", "PeeksAtLayout", "FirstIsBaseline", "CountsMasked",
         "WeighsByMasked", "OwnShareOnly", "UnequalSums", "LeaveOneOut", "NoBaseline", "NoSignal",
         "AloneIsNan", "DeclaresTooMuch", "ReadsEntropy", "DeclaresTooLittle", "Forgets",
-        "Remembers", "LoadsHalf",
+        "Remembers", "LoadsHalf", "Raises",
     ],
-    "monitors": ["LearnsByChance", "Exams", "StopsAndSlows", "Auditor"],
+    "monitors": ["BrokenMonitor", "LearnsByChance", "Exams", "StopsAndSlows", "Auditor"],
 }  # fmt: skip
 
 JUDGES = {"Moody", "Brittle", "NoCommas", "Abstains"}

@@ -364,6 +364,26 @@ class Exams(Plugin):
         return [[advantage / (1 + self.seen) for advantage in line] for line in advantages]
 
 
+class Raises(Plugin):
+    """An estimator that is broken."""
+
+    api_version = "1.0"
+
+    @hookimpl
+    def rlvr_estimate_advantages(self, groups: Sequence[Group]) -> list[list[float]]:
+        return [[1 / 0]]
+
+
+class BrokenMonitor(Plugin):
+    """A monitor that is broken: a run goes on without it."""
+
+    api_version = "1.0"
+
+    @hookimpl
+    def rlvr_step_end(self, event: StepEvent) -> Action:
+        raise KeyError("loss")
+
+
 class StopsAndSlows(Plugin):
     """A monitor that acts on evaluations, as it may; it would end every run at once, too."""
 

@@ -129,6 +129,17 @@ def test_two_plugins_with_the_same_mistake_are_suspected_together(check):
     assert set(result.suspects) == {"bad-FirstIsBaseline", "bad-PaysTheFirst"}
 
 
+def test_two_plugins_that_spoil_runs_in_two_ways_are_told_apart(check):
+    stack = {"advantage": ["dr-grpo", "bad-Forgets"], "monitors": ["bad-Exams"]}
+
+    failed = failures(check(OF_RUNS, **stack))
+
+    assert {name: one.suspects for name, one in failed.items()} == {
+        "resume": ("bad-Forgets",),
+        "evaluation": ("bad-Exams",),
+    }
+
+
 def test_a_plugin_beside_the_culprit_is_not_suspected(check):
     stack = {"advantage": ["dr-grpo", "bad-ReadsEntropy", "bad-WeighsByMasked"]}
 
@@ -154,6 +165,21 @@ def test_a_plugin_that_breaks_fails_the_check_and_is_named(check):
     assert results["estimator"].is_plugin_fault
     assert "'bad-AloneIsNan'" in results["estimator"].found.detail
     assert "expected a finite number" in results["estimator"].found.detail
+
+
+@pytest.mark.parametrize(
+    ("mistake", "raised"), [("Raises", "ZeroDivisionError"), ("BrokenMonitor", "KeyError: 'loss'")]
+)
+def test_a_plugin_that_breaks_every_run_is_named_by_each_check_of_runs(
+    check, stack_with, mistake, raised
+):
+    results = check(OF_RUNS, **stack_with(mistake))
+
+    assert set(outcomes(results).values()) == {"failed"}
+    for result in results.values():
+        assert result.is_plugin_fault
+        assert f"'bad-{mistake}'" in result.found.detail
+        assert raised in result.found.detail
 
 
 def test_sums_that_the_other_process_does_not_join_end_in_bounded_time(check, monkeypatch):
