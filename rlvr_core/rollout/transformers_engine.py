@@ -76,6 +76,11 @@ class TransformersEngine:
         self._share_prompts = share_prompts
         # Padding behind a shared beginning would be counted as part of a window.
         self._is_local = attends_locally(model.config)
+        # Without a mask, attention of grouped heads takes a path that is slow on a CPU.
+        text = model.config.get_text_config()
+        heads = getattr(text, "num_attention_heads", None)
+        is_grouped = getattr(text, "num_key_value_heads", heads) != heads
+        self._can_omit_mask = not (is_grouped and model.device.type == "cpu")
         self._weights_version = 0
         # transformers 5.24 renamed the argument.
         accepted = inspect.signature(model.forward).parameters
@@ -118,7 +123,9 @@ class TransformersEngine:
 
     def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
         """Decode until all rows are finished. R rows (it shrinks), V vocabulary, S seen tokens."""
-        logits_RV, cache, seen_RS, position_R = self._prefill(rows)
+        logits_RV, cache, padded_RS, position_R = self._prefill(rows)
+        # Without padding every row sees all there is, and the library need not work out what.
+        seen_RS = None if self._can_omit_mask and bool(padded_RS.all()) else padded_RS
         uniform_RT = _uniforms([row.request for row in rows]).to(logits_RV.device)
         for step in count():
             token_R = _draw(rows, logits_RV, uniform_RT[:, step])
@@ -137,8 +144,10 @@ class TransformersEngine:
                 rows = [rows[index] for index in going]
                 cache.batch_select_indices(keep_R)
                 token_R, uniform_RT = token_R[keep_R], uniform_RT[keep_R]
-                seen_RS, position_R = seen_RS[keep_R], position_R[keep_R]
-            seen_RS = torch.cat([seen_RS, seen_RS.new_ones(len(rows), 1)], dim=1)
+                position_R = position_R[keep_R]
+                seen_RS = None if seen_RS is None else seen_RS[keep_R]
+            if seen_RS is not None:
+                seen_RS = torch.cat([seen_RS, seen_RS.new_ones(len(rows), 1)], dim=1)
             position_R = position_R + 1
             logits_RV = self._forward(token_R[:, None], seen_RS, position_R[:, None], cache)
 
@@ -180,7 +189,7 @@ class TransformersEngine:
         return logits_PV[of_row_R], cache, seen_PS[of_row_R], position_PS[of_row_R, -1]
 
     def _forward(
-        self, ids_RS: Tensor, seen_RS: Tensor, position_RS: Tensor, cache: Cache
+        self, ids_RS: Tensor, seen_RS: Tensor | None, position_RS: Tensor, cache: Cache
     ) -> Tensor:
         """Run the model on new tokens and return float32 logits [R, V] of the last one."""
         output = self._model(

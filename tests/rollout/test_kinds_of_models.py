@@ -62,6 +62,29 @@ def test_a_window_is_not_used_up_by_padding_behind_a_shared_beginning(config):
     assert max(largest_gap(model, one, samples[n]) for n, one in enumerate(requests)) < 1e-4
 
 
+@pytest.mark.parametrize("key_value_heads", [2, 4])
+@pytest.mark.parametrize("window", [None, WINDOW])
+def test_rows_of_one_length_are_sampled_the_same_with_and_without_a_mask(key_value_heads, window):
+    heads = {**HEADS, "num_key_value_heads": key_value_heads}
+    model = make(MistralConfig(**SMALL, **heads, sliding_window=window))
+    beginning = tuple(range(30, 54))
+    requests = [
+        SampleRequest(prompt_ids=(*beginning, n), max_tokens=8 - n, temperature=1.0, key=(n,))
+        for n in range(4)
+    ]
+    engine = TransformersEngine(model, stop_ids=(), max_rows=8, autocast=contextlib.nullcontext)
+    samples, masks = {}, []
+    hook = model.model.register_forward_pre_hook(
+        lambda module, positional, named: masks.append(named["attention_mask"]), with_kwargs=True
+    )
+
+    engine.sample(requests, samples.__setitem__)
+
+    hook.remove()
+    assert (masks[-1] is None) == (key_value_heads == 4)
+    assert max(largest_gap(model, one, samples[n]) for n, one in enumerate(requests)) < 1e-4
+
+
 def test_models_that_attend_locally_are_known():
     assert all(attends_locally(config) for config in LOCAL)
     for config in (LlamaConfig(), Qwen2Config(), MistralConfig(sliding_window=None)):
