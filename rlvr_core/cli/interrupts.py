@@ -12,6 +12,8 @@ import select
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -34,6 +36,7 @@ class Interrupts:
 
     def __init__(self, place: Place) -> None:
         self._place = place
+        self._farewell: Callable[[], str] | None = None
         self._handlers: dict[signal.Signals, Any] = {}
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
@@ -61,7 +64,24 @@ class Interrupts:
         signal.set_wakeup_fd(self._descriptor)
         os.close(self._writer)
 
+    @contextmanager
+    def ending_at_once(self, farewell: Callable[[], str]) -> Iterator[None]:
+        """End the process at the first signal in this block, which imports torch.
+
+        An import that is broken off leaves halves of modules, on which Python stumbles at its end.
+
+        Args:
+            farewell: Says what to print; it may not import anything.
+        """
+        self._farewell = farewell
+        try:
+            yield
+        finally:
+            self._farewell = None
+
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if self._farewell:
+            end_process(self._farewell(), INTERRUPTED_EXIT_CODE, self._place.last_act)
         if not self._place.is_interrupted:
             self._place.is_interrupted = True
             raise KeyboardInterrupt

@@ -19,6 +19,7 @@ from rlvr_core.evaluate import layout
 from rlvr_core.train.run_lock import require_idle
 
 if TYPE_CHECKING:
+    from rlvr_core.train.place import Place
     from rlvr_core.train.prepare import Prepared
     from rlvr_core.train.resume import Resumption
     from rlvr_core.train.run import Outcome
@@ -149,9 +150,10 @@ def run_training(
     require_train_extra()
     place = Place("loading torch")
     steps = prepared.resolved.stack.train.steps
-    with Interrupts(place):
+    with Interrupts(place) as interrupts:
         try:
-            from rlvr_core.train.run import train as run
+            with interrupts.ending_at_once(lambda: _interrupted(place, out, continuing)):
+                from rlvr_core.train.run import train as run
 
             start = partial(
                 run, prepared, out, resume=resume, allow_changes=allow_changes, place=place
@@ -165,19 +167,18 @@ def run_training(
             is_made_of_it = place.is_interrupted and error is not place.conclusion
             if not (isinstance(error, KeyboardInterrupt) or is_made_of_it):
                 raise
-            typer.echo(f"interrupted in {place}; {_what_now(out, continuing)}", err=True)
+            typer.echo(_interrupted(place, out, continuing), err=True)
             raise KeyboardInterrupt from error
 
 
-def _what_now(out: Path, continuing: str) -> str:
-    """Say how an interrupted run is continued, and from where."""
+def _interrupted(place: Place, out: Path, continuing: str) -> str:
+    """Say where a run was interrupted, how it is continued, and from where."""
+    where = f"interrupted in {place}"
     if not (out / layout.MANIFEST).is_file():
-        return "nothing was written yet"
-    from rlvr_core.train import checkpoint
-
-    found = checkpoint.complete(out)
+        return f"{where}; nothing was written yet"
+    found = layout.complete_checkpoints(out)
     since = f"after step {int(found[-1].name)}" if found else "from its beginning"
-    return f"{continuing} continues {out} {since}"
+    return f"{where}; {continuing} continues {out} {since}"
 
 
 def _require_resume(resume: bool, given: Mapping[str, bool]) -> None:

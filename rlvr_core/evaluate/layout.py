@@ -30,6 +30,8 @@ ROLLOUTS = "rollouts"
 EVALUATIONS = "evaluations"
 RECORDED = "recorded"
 CHECKPOINTS = "checkpoints"
+CHECKPOINT_STATE = "state.json"
+"""Inside the folder of a checkpoint; written last."""
 DISCARDED = "discarded"
 PARSE_FAILURES = ("no_answer", "malformed")
 """Failures that mean: no answer could be read at all."""
@@ -71,6 +73,14 @@ def short_text(value: Json) -> str:
     """Return a value as people read it, cut where it is long."""
     text = value if isinstance(value, str) else to_json_text(value)
     return shortened(text, _LONGEST_VALUE)
+
+
+def complete_checkpoints(run: Path) -> list[Path]:
+    """Return the complete checkpoints of a run, oldest first."""
+    # Not the copy that someone made of one beside it, such as 000004.bak.
+    named = [path for path in (run / CHECKPOINTS).glob("[0-9]*") if path.name.isdecimal()]
+    found = [path for path in named if (path / CHECKPOINT_STATE).is_file()]
+    return sorted(found, key=lambda path: int(path.name))
 
 
 def evaluation_file(step: int, split: str) -> str:

@@ -210,7 +210,7 @@ def _newest_start(out: Path) -> Path | None:
     """
     starts = {
         (int(path.name) if path else 0) + 1: path
-        for path in (*reversed(checkpoint.complete(out)), None)
+        for path in (*reversed(layout.complete_checkpoints(out)), None)
     }
     made = [
         step

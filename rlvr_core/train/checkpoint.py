@@ -33,10 +33,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
+from rlvr_core.evaluate.layout import CHECKPOINT_STATE, complete_checkpoints
 from rlvr_core.train.storage import discard, not_removed, storing, sync_folder
 
 OPTIMIZER = "optimizer.pt"
-STATE = "state.json"
 UNFINISHED = ".unfinished-"
 _CHECKSUMS = "crc32"
 _CHUNK_BYTES = 1 << 20
@@ -99,8 +99,8 @@ def save(
             raise OSError(str(exc)) from exc
         checksums = {file.name: _checksum(file) for file in sorted(aside.iterdir())}
         state = {**asdict(progress), _CHECKSUMS: checksums}
-        checksums[STATE] = _checksum_of_state(state)
-        (aside / STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
+        checksums[CHECKPOINT_STATE] = _checksum_of_state(state)
+        (aside / CHECKPOINT_STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
             _flush(file)
         sync_folder(aside)
@@ -108,7 +108,7 @@ def save(
             problems.append(discard(_set_aside(target)))
         aside.rename(target)
         sync_folder(folder)
-        problems += map(_remove, complete(run)[:-keep])
+        problems += map(_remove, complete_checkpoints(run)[:-keep])
     return [problem for problem in problems if problem]
 
 
@@ -125,22 +125,13 @@ def _set_aside(old: Path) -> Path:
     return old.rename(old.with_name(f"{UNFINISHED}{old.name}-old"))
 
 
-def complete(run: Path) -> list[Path]:
-    """Return the complete checkpoints of a run, oldest first."""
-    folder = run / layout.CHECKPOINTS
-    # Not the copy that someone made of one beside it, such as 000004.bak.
-    named = [path for path in folder.glob("[0-9]*") if path.name.isdecimal()]
-    found = [path for path in named if (path / STATE).is_file()]
-    return sorted(found, key=lambda path: int(path.name))
-
-
 def newest(run: Path) -> Path:
     """Return the newest complete checkpoint.
 
     Raises:
         RunFolderError: RLVR-T102, there is none.
     """
-    found = complete(run)
+    found = complete_checkpoints(run)
     if not found:
         raise RunFolderError(
             "RLVR-T102",
@@ -158,7 +149,7 @@ def first_start(run: Path, keep: int) -> int:
     The beginning is always there, but counts only as long as there are fewer checkpoints than are
     kept: what comes before the first start that is counted need not be made again.
     """
-    starts = [0, *(int(path.name) for path in complete(run))]
+    starts = [0, *(int(path.name) for path in complete_checkpoints(run))]
     return starts[-keep:][0]
 
 
@@ -203,7 +194,7 @@ def load_optimizer(checkpoint: Path, optimizer: torch.optim.Optimizer) -> None:
 
 def damaged(checkpoint: Path, cause: str) -> RunFolderError:
     """Return the error that a checkpoint is not what was written, with the way on without it."""
-    found = complete(checkpoint.parent.parent)
+    found = complete_checkpoints(checkpoint.parent.parent)
     older = list(takewhile(lambda path: path.name != checkpoint.name, found))
     start = f"from checkpoint {older[-1].name}" if older else "from the beginning"
     return RunFolderError(
@@ -217,16 +208,16 @@ def damaged(checkpoint: Path, cause: str) -> RunFolderError:
 
 def _load_state(checkpoint: Path) -> tuple[Progress, Mapping[str, str]]:
     try:
-        state = json.loads((checkpoint / STATE).read_text("utf-8"))
+        state = json.loads((checkpoint / CHECKPOINT_STATE).read_text("utf-8"))
         checksums = state[_CHECKSUMS]
-        if checksums.pop(STATE) != _checksum_of_state(state):
-            raise damaged(checkpoint, f"{STATE} is not as it was written")
+        if checksums.pop(CHECKPOINT_STATE) != _checksum_of_state(state):
+            raise damaged(checkpoint, f"{CHECKPOINT_STATE} is not as it was written")
         del state[_CHECKSUMS]
         progress = _PROGRESS.validate_json(json.dumps(state), strict=True)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
-        raise damaged(checkpoint, f"{STATE} cannot be read: {exc}") from exc
+        raise damaged(checkpoint, f"{CHECKPOINT_STATE} cannot be read: {exc}") from exc
     if checkpoint.name.isdecimal() and progress.step != int(checkpoint.name):
-        raise damaged(checkpoint, f"{STATE} is that of step {progress.step}")
+        raise damaged(checkpoint, f"{CHECKPOINT_STATE} is that of step {progress.step}")
     return progress, checksums
 
 

@@ -49,7 +49,7 @@ def examine(
     initial = resolve_model(stack.model, reporter.phase, prepared.base)
     folder = initial if given is None else _model_folder(given)
     progress = None
-    if isinstance(folder, Path) and (folder / checkpoint.STATE).is_file():
+    if isinstance(folder, Path) and (folder / layout.CHECKPOINT_STATE).is_file():
         progress = checkpoint.load_progress(folder)
         checkpoint.require_undamaged(folder)
     reporter.phase("loading the model")

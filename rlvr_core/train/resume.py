@@ -67,7 +67,7 @@ def plan_resume(
     before = RunFolder.open_to_continue(out).manifest
     changed = changes(out, before, now, stack)
     _refuse(out, before, changed, allow_changes=allow_changes)
-    found = checkpoint.complete(out)
+    found = layout.complete_checkpoints(out)
     step = checkpoint.load_progress(found[-1]).step if found else 0
     if found:
         checkpoint.require_undamaged(found[-1])

@@ -6,6 +6,7 @@ import pty
 import random
 import select
 import signal
+import subprocess
 import sys
 import time
 
@@ -47,12 +48,18 @@ def assert_same_bits(first, second):
 
 
 @pytest.fixture(scope="module")
-def unbroken(start_in, tmp_path_factory, tiny_model):
-    """The weights of the run that is not interrupted."""
+def unbroken_run(start_in, tmp_path_factory, tiny_model):
+    """The folder of a run that was not interrupted."""
     folder = tmp_path_factory.mktemp("unbroken")
     run = start_in(folder, "train", stack_in(folder / "stack", tiny_model), "--out", folder / "run")
     assert run.wait() == 0, run.said
-    return weights(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def unbroken(unbroken_run):
+    """The weights of the run that was not interrupted."""
+    return weights(unbroken_run)
 
 
 IN_EVERY_RUN = ("loading", "sampling", "saving")
@@ -97,6 +104,39 @@ def test_ctrl_c_ends_a_run_in_order_and_it_continues_to_the_same_bits(
     assert resumed.wait() == 0, resumed.said
     assert manifest(out)["status"] == "finished"
     assert_same_bits(weights(out), unbroken)
+
+
+def test_ctrl_c_while_torch_is_imported_ends_at_once_and_says_from_where_it_continues(
+    write_stack, tmp_path, unbroken_run
+):
+    held = """
+import sys, time
+from pathlib import Path
+
+class Held:
+    def find_spec(self, name, path, target=None):
+        if name == "torch.nn":
+            Path(sys.argv.pop()).touch()
+            time.sleep(60)
+
+sys.meta_path.insert(0, Held())
+from rlvr_core.cli.main import main
+main(sys.argv[1:-1])
+"""
+    mark = tmp_path / "mark"
+    command = ["train", write_stack(), "--out", unbroken_run, "--resume", mark]
+    with subprocess.Popen(
+        [sys.executable, "-c", held, *map(str, command)], stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert wait_for(mark.exists)
+        run.send_signal(signal.SIGTERM)
+        said = run.communicate(timeout=WITHIN_S)[1]
+
+    assert run.returncode == 130, said
+    assert said == (
+        "interrupted in loading torch; the same command with --resume continues "
+        f"{unbroken_run} after step 4\n"
+    )
 
 
 def slow_truth(number):

@@ -12,6 +12,7 @@ from stacks import read_lines
 
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Stage, Status, Verdict
+from rlvr_core.evaluate.layout import complete_checkpoints
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.rollout.transformers_engine import TransformersEngine
 from rlvr_core.train import checkpoint
@@ -193,7 +194,7 @@ def test_recordings_go_with_the_checkpoints_before_them(write_stack, tmp_path):
     train(prepare(stack, ["train.checkpoint_every=0"]), tmp_path / "one")
 
     kept = sorted(path.stem for path in (tmp_path / "run/recorded").iterdir())
-    assert [path.name for path in checkpoint.complete(tmp_path / "run")] == ["000004", "000006"]
+    assert [path.name for path in complete_checkpoints(tmp_path / "run")] == ["000004", "000006"]
     assert kept == ["000005", "000006"]
     # The beginning is one of the two places that this run can be continued from.
     assert len(list((tmp_path / "one/recorded").iterdir())) == 6

@@ -16,6 +16,7 @@ from safetensors.torch import load_file
 from stacks import read_lines
 
 from rlvr_core.api.errors import EnvironmentFault, RunFolderError
+from rlvr_core.evaluate.layout import complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
@@ -46,7 +47,7 @@ def unbroken(forker, stack):
 
 
 def names(run):
-    return [path.name for path in checkpoint.complete(run)]
+    return [path.name for path in complete_checkpoints(run)]
 
 
 def assert_same_bits(*checkpoints):
@@ -60,7 +61,7 @@ def assert_same_weights(*runs):
 
 
 def assert_whole(run):
-    for path in checkpoint.complete(run):
+    for path in complete_checkpoints(run):
         checkpoint.require_undamaged(path)
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from rlvr_core.api.errors import DataError, RunFolderError, StackError
+from rlvr_core.evaluate.layout import CHECKPOINT_STATE, complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
@@ -76,7 +77,7 @@ def test_run_folder_holds_what_it_promises(write_stack, tmp_path):
     record = lines(run / "metrics.jsonl")[1]
     assert record["reward_mean"] == pytest.approx(sum(row["reward"] for row in table) / 16)
     assert record["tokens"] == sum(row["length"] for row in table)
-    assert [path.name for path in checkpoint.complete(run)] == ["000002", "000003"]
+    assert [path.name for path in complete_checkpoints(run)] == ["000002", "000003"]
 
 
 def test_resolved_stack_in_the_run_folder_makes_the_same_run_again(write_stack, tmp_path):
@@ -129,7 +130,7 @@ def test_a_checkpoint_that_was_being_written_is_not_loaded(write_stack, tmp_path
 def test_a_run_without_a_complete_checkpoint_cannot_be_examined(write_stack, tmp_path):
     prepared = prepare(write_stack(evaluate={"splits": ["dev"]}))
     train(prepared, tmp_path / "run")
-    for path in checkpoint.complete(tmp_path / "run"):
+    for path in complete_checkpoints(tmp_path / "run"):
         path.rename(path.with_name(f"{checkpoint.UNFINISHED}{path.name}"))
 
     with pytest.raises(RunFolderError) as refused:
@@ -157,7 +158,7 @@ def test_resuming_without_a_checkpoint_begins_again_and_loses_nothing(write_stac
     prepared = prepare(write_stack())
     train(prepared, run)
     before = lines(run / "metrics.jsonl")
-    for path in checkpoint.complete(run):
+    for path in complete_checkpoints(run):
         path.rename(run / "checkpoints" / f"not-{path.name}")
 
     train(prepared, run, resume=True)
@@ -299,9 +300,9 @@ def test_checkpoints_are_ordered_by_their_step(tmp_path):
     for name in ("999999", "1000000", "000003"):
         folder = tmp_path / "checkpoints" / name
         folder.mkdir(parents=True)
-        (folder / checkpoint.STATE).write_text("{}")
+        (folder / CHECKPOINT_STATE).write_text("{}")
 
-    assert [path.name for path in checkpoint.complete(tmp_path)] == ["000003", "999999", "1000000"]
+    assert [path.name for path in complete_checkpoints(tmp_path)] == ["000003", "999999", "1000000"]
 
 
 def test_what_differs_on_resume_is_named_key_by_key(write_stack, tmp_path):

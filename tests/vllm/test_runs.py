@@ -12,6 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 import stacks
 
+from rlvr_core.evaluate.layout import complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare
@@ -142,7 +143,7 @@ def test_a_killed_run_continues_from_what_is_on_record_and_leaves_no_process(sta
     process.communicate(timeout=30)
     done = len(stacks.read_lines(run / "metrics.jsonl"))
     assert left_of(process.pid) == []
-    [saved] = checkpoint.complete(run)
+    [saved] = complete_checkpoints(run)
     version = checkpoint.load_progress(saved).weights_version
     assert 7 <= done < 12, "the run was over before it was killed"
 
