@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import time
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -16,9 +19,12 @@ from rlvr_core import __version__
 from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean
 from rlvr_core.monitors.tracker_outlet import close_all
 from rlvr_core.plugins.failures import is_out_of_memory
+from rlvr_core.train.sudden_end import end_process
 
 _LAST_RECORDS_S = 5.0
 """How long a command that fails waits for what experiment trackers have not sent yet."""
+_LAST_THREADS_S = 5.0
+"""How long a command that is over waits for threads of plugins."""
 CORE_FAULT_EXIT_CODE = 4
 """Of an exception that is no `RlvrError`: the command ended early, and it is our fault."""
 
@@ -90,16 +96,42 @@ class LazyGroup(TyperGroup):
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; always ends the process with one of the documented exit codes."""
+    """Run the command line; always ends the process with one of the documented exit codes.
+
+    Args:
+        arguments: None: those of this process, which then ends soon whatever threads remain.
+    """
     try:
         _run(arguments)
     except SystemExit as ended:
-        if not close_all(_LAST_RECORDS_S):
-            # The library of a tool that hangs would keep Python waiting at its end, too.
+        code = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+        have_trackers_ended = close_all(_LAST_RECORDS_S)
+        with suppress(OSError):  # Python tries again at its end, and says it
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(ended.code if isinstance(ended.code, int) else bool(ended.code))
+        if not have_trackers_ended:
+            # The library of a tool that hangs would keep Python waiting at its end, too.
+            os._exit(code)
+        if arguments is None:
+            threading.Thread(target=_end_soon, args=(code,), daemon=True).start()
         raise
+
+
+def _end_soon(exit_code: int) -> None:
+    """End the process if Python, at its end, still waits for threads that a plugin has left."""
+    time.sleep(_LAST_THREADS_S)
+    main_thread = threading.main_thread()
+    left = [
+        thread.name
+        for thread in threading.enumerate()
+        if not thread.daemon and thread is not main_thread
+    ]
+    if left:
+        message = (
+            f"these threads did not end within {_LAST_THREADS_S:g} s of the command, and were "
+            f"ended with it: {', '.join(left)}"
+        )
+        end_process(message, exit_code, lambda: None)
 
 
 def _run(arguments: list[str] | None) -> None:

@@ -126,6 +126,41 @@ def test_ctrl_c_and_faults_of_core_have_their_own_exit_codes(
     assert "fault of rlvr itself" in errors
 
 
+@pytest.mark.parametrize(
+    ("left", "is_named"),
+    [
+        ("threading.Thread(target=busy.wait, name='uploads').start()", True),
+        ("Pool().submit(busy.wait)", True),
+        ("pool = Pool(); pool.submit(len, '')", False),
+        ("threading.Thread(target=busy.wait, args=(0.5,)).start()", False),
+    ],
+)
+def test_a_command_that_is_over_does_not_wait_for_ever_for_threads(
+    left: str, is_named: bool
+) -> None:
+    code = f"""
+import threading
+from concurrent.futures import ThreadPoolExecutor as Pool
+from rlvr_core.cli import main
+busy = threading.Event()
+{left}
+main._LAST_THREADS_S = 1.0
+main.main()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "config", "check", "absent.yaml"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+    assert ended.returncode == 2
+    assert "RLVR-S101" in ended.stderr
+    assert ("these threads did not end within 1 s" in ended.stderr) is is_named
+    assert ("uploads" in ended.stderr) is ("uploads" in left)
+
+
 def test_show_prints_every_default_and_reads_back(rlvr: Run) -> None:
     pytest.importorskip("torch", reason="core's default loss needs it")
     code, output, _ = rlvr("config", "show", "stack.yaml", "train.steps=3")
