@@ -119,7 +119,7 @@ class Noticeboard:
         made: list[Any] = []
         if accelerator.is_main_process:
             try:
-                made = [str(_new_folder(run.absolute()))]
+                made = [str(make_folder(run.absolute()))]
             except EnvironmentFault as exc:
                 made = [pack_error(exc)]
         [folder] = gather_object(made)
@@ -147,6 +147,10 @@ class Noticeboard:
             _short(socket.gethostname(), 64),
             _short(str(place), 400),
         )
+
+    def flush(self) -> None:
+        """Bring what was published to other machines, to which memory alone does not go."""
+        self._memory.flush()
 
     def post(self, fault: Fault) -> Fault:
         """Write down why the run ends, unless that is known; return what stands there."""
@@ -222,13 +226,17 @@ class Noticeboard:
         return self._folder / str(rank)
 
 
-def _new_folder(run: Path) -> Path:
-    """Make the folder of a board, and remove those of runs that were killed."""
+def make_folder(run: Path) -> Path:
+    """Make the folder of a board, and remove those of runs that were killed.
+
+    One that no process has come to is left alone: another launcher may have just made it.
+    """
     prefix = f".{run.name}.processes-"
     with storing(run.parent):
         run.parent.mkdir(parents=True, exist_ok=True)
         for old in run.parent.glob(f"{escape(prefix)}*"):
-            if not any(_is_locked(file) for file in old.glob("[0-9]*")):
+            came = [file for file in old.glob("[0-9]*") if file.name.isdecimal()]
+            if came and not any(map(_is_locked, came)):
                 shutil.rmtree(old, ignore_errors=True)
         return Path(tempfile.mkdtemp(prefix=prefix, dir=run.parent))
 

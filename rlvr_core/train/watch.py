@@ -7,7 +7,6 @@ this process has waited. What it finds ends the process, whatever its main threa
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -259,6 +258,8 @@ class Watch:
             fault = None
             # A folder that cannot be read now may be read at the next look.
             with suppress(OSError):
+                if self._board:
+                    self._board.flush()
                 fault = self._look()
             is_overdue = fault is None and self._meeting[1] >= self._timeout_s
             if is_overdue:
@@ -287,14 +288,17 @@ class Watch:
 
     def _end(self, fault: Fault, *, is_overdue: bool) -> None:
         """End this process, by force if its main thread does not end it in order."""
-        board = self._board
+        board, place = self._board, str(self._place)
         if board is None:
             return
         with suppress(OSError):
             fault = board.post(fault)
+        error = self._elsewhere(fault)
+        message = error.render() if isinstance(error, RlvrError) else f"interrupted in {place}"
         if self._is_concluding.wait(_GRACE_S) or not self._concluding.acquire(blocking=False):
             if not self._is_over.wait(END_WITHIN_S):
-                os._exit(_exit_code(fault))
+                late = f"rank {self._rank} was ended: closing took longer than {END_WITHIN_S:g} s"
+                end_process(f"{message}\n{late}", _exit_code(fault), lambda: None)
             return
         if is_overdue and fault.rank != self._rank:
             # One that is stopped, or hangs so that not even its own watch runs, is not left behind.
@@ -307,10 +311,6 @@ class Watch:
             self._note(fault)
             board.leave(self._place)
 
-        error = self._elsewhere(fault)
-        message = (
-            error.render() if isinstance(error, RlvrError) else f"interrupted in {self._place}"
-        )
         end_process(message, _exit_code(fault), last_act)
 
     def _speak_of_what_is_slow(self) -> None:

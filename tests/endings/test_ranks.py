@@ -16,7 +16,7 @@ import pyarrow.parquet as parquet
 import pytest
 from scenes import family, living, manifest, trouble, wait_for
 
-from rlvr_core.train import checkpoint
+from rlvr_core.train import checkpoint, noticeboard
 
 
 def boards(tmp_path):
@@ -167,6 +167,35 @@ def test_a_process_that_hangs_is_named_by_the_other_and_ended(
     assert wait_for(lambda: not living(others))
     assert (manifest(out)["status"], manifest(out)["ended"]["rank"]) == ("failed", rank)
     assert not boards(tmp_path)
+
+
+def test_a_process_whose_closing_hangs_is_ended_and_says_why(start_ranks, write_stack, tmp_path):
+    stack = write_stack(monitors=[trouble("adjust", "raise", 1)])
+    hold = {"at": "rlvr_core.verification.engine:VerifyEngine.close", "mark": str(tmp_path / "m")}
+
+    ranks = start_ranks(
+        *("train", stack, "--out", tmp_path / "run"),
+        hold=hold,
+        constants={"rlvr_core.train.watch:END_WITHIN_S": 2.0},
+    )
+    codes = [each.wait(60) for each in ranks]
+
+    assert codes == [3, 3], ranks[0].said + ranks[1].said
+    assert "rank 1 of 2 failed in step 2: learning" in ranks[0].said
+    assert "rank 0 was ended: closing took longer than 2 s" in ranks[0].said
+
+
+def test_a_board_that_was_just_made_outlives_another_launcher(tmp_path):
+    made = noticeboard.make_folder(tmp_path / "run")
+    (made / "0.new").touch()
+    killed = tmp_path / ".run.processes-killed"
+    killed.mkdir()
+    (killed / "0").touch()
+
+    noticeboard.make_folder(tmp_path / "run")
+
+    assert made.is_dir()
+    assert not killed.exists()
 
 
 @pytest.mark.slow
