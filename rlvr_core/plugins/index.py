@@ -65,6 +65,8 @@ class PluginIndex:
     plugins: tuple[InstalledPlugin, ...]
     unknown_groups: tuple[tuple[str, str], ...] = ()
     """(group, distribution) of entry-point groups that look like ours but are not."""
+    unread: tuple[EntryPoint, ...] = ()
+    """What is registered in these groups."""
     shadowed: tuple[str, ...] = ()
     """Distributions found twice on the path, as "name version in folder" of the unused one."""
 
@@ -73,6 +75,7 @@ class PluginIndex:
         """Read the metadata of all distributions on `path` (default ``sys.path``), once."""
         found: list[InstalledPlugin] = []
         unknown: list[tuple[str, str]] = []
+        unread: list[EntryPoint] = []
         shadowed: list[str] = []
         names: set[str] = set()
         for distribution in _with_our_groups(path):
@@ -87,11 +90,12 @@ class PluginIndex:
                     found.append(_installed(entry_point, distribution, name, metadata))
                 elif entry_point.group.startswith(("rlvr.", "rlvr-", "rlvr_")):
                     unknown.append((entry_point.group, name))
+                    unread.append(entry_point)
         order = list(Family)
         found.sort(
             key=lambda one: (order.index(one.family), normalised(one.name), one.distribution)
         )
-        return cls(tuple(found), tuple(dict.fromkeys(unknown)), tuple(shadowed))
+        return cls(tuple(found), tuple(dict.fromkeys(unknown)), tuple(unread), tuple(shadowed))
 
     def of_family(self, family: Family) -> list[InstalledPlugin]:
         """Return the plugins of one family."""
@@ -157,6 +161,16 @@ class PluginIndex:
                 f"{origin}: {name!r} is not one of the {family.value} but belongs under "
                 f"{other.family.value!r} ({other.blame})",
                 fix=f"move it to the section {other.family.value!r} of the stack",
+            )
+        unread = [one for one in self.unread if normalised(one.name) == normalised(name)]
+        if unread:
+            group = unread[0].group
+            return StackError(
+                "RLVR-S103",
+                f"{origin}: {name!r} is registered in {group!r}, which nobody reads",
+                cause=f"{family.value} register in {family.entry_point_group!r}",
+                fix="rlvr plugins doctor says which distribution does so; correct the name of the "
+                "group in its pyproject.toml, and install it again",
             )
         installed = {plugin.name: plugin.blame for plugin in self.of_family(family)}
         absent = [one for one in FIRST_PARTY.get(family, ()) if not self.named(one, family)]

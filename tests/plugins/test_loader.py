@@ -9,7 +9,7 @@ import pytest
 from stevedore.extension import ExtensionManager
 
 from rlvr_core.api import Family, Plugin, PluginDependencyError, PluginError, Strict, hookimpl
-from rlvr_core.api.errors import RlvrError
+from rlvr_core.api.errors import RlvrError, StackError
 from rlvr_core.plugins.checks import check_class
 from rlvr_core.plugins.hooks import hook_problems, implementations
 from rlvr_core.plugins.index import FIRST_PARTY, PluginIndex
@@ -406,6 +406,12 @@ def test_a_misspelt_group_is_noticed(make_distribution: MakeDistribution) -> Non
 
     assert index.plugins == ()
     assert index.unknown_groups == (("rlvr.verifier", "rlvr-plugin-made"),)
+    with pytest.raises(StackError) as caught:
+        index.find(Family.VERIFIERS, "made", "stack.yaml:3:5: verifiers[0]")
+    assert caught.value.code == "RLVR-S103"
+    assert "'made' is registered in 'rlvr.verifier', which nobody reads" in caught.value.message
+    assert caught.value.cause == "verifiers register in 'rlvr.verifiers'"
+    assert "rlvr plugins doctor" in str(caught.value.fix)
 
 
 def test_nothing_in_core_loads_a_whole_group_of_entry_points() -> None:
