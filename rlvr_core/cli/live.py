@@ -20,7 +20,7 @@ class LiveReporter:
 
     Args:
         console: Where to write.
-        title: Shown in front, such as the arm's name.
+        title: Shown in front, such as the run's name.
         total_steps: Of the run.
     """
 
@@ -38,6 +38,7 @@ class LiveReporter:
         )
         self._task = self._progress.add_task(title, total=total_steps, phase="starting")
         self._facts = Text()
+        self._has_replayed = False
         # Two lines, so that nothing is cut in a terminal of 80 columns.
         self._live = Live(Group(self._progress, self._facts), console=console, transient=True)
 
@@ -87,7 +88,11 @@ class LiveReporter:
         self._console.print(line, markup=False, highlight=False)
 
     def event(self, record: Mapping[str, Json]) -> None:
-        """Keep a line for a warning or an action."""
+        """Keep a line for a warning or an action; one for all steps that replay a recording."""
+        if record["kind"] == "replayed":
+            if self._has_replayed:
+                return
+            self._has_replayed = True
         line = f"{record['kind']}: {record.get('reason', '')}"
         self._console.print(f"[yellow]{escape(self._title)}: {escape(line)}[/]", highlight=False)
 

@@ -13,7 +13,7 @@ from rlvr_core.api.errors import StackError, did_you_mean, listed
 from rlvr_core.api.verdicts import Json
 from rlvr_core.cli.options import AsJson
 from rlvr_core.plugins.index import InstalledPlugin, PluginIndex, metadata_of
-from rlvr_core.plugins.source_files import declared_api
+from rlvr_core.plugins.source_files import declared_api, declared_summary
 
 
 def list_plugins(as_json: AsJson = False) -> None:
@@ -111,7 +111,7 @@ def _facts(plugin: InstalledPlugin, is_duplicate: bool) -> dict[str, Json]:
 def _all_facts(plugin: InstalledPlugin, is_duplicate: bool, load: bool) -> dict[str, Json]:
     metadata = metadata_of(distribution(plugin.distribution))
     facts = _facts(plugin, is_duplicate) | {
-        "summary": metadata.get("Summary"),
+        "summary": declared_summary(plugin.entry_point) or metadata.get("Summary"),
         "license": metadata.get("License-Expression") or metadata.get("License"),
         "requires": list(distribution(plugin.distribution).requires or ()),
         "requires_python": metadata.get("Requires-Python"),

@@ -87,7 +87,7 @@ def train(
     outcome = run_training(
         prepared,
         out,
-        title=name,
+        title=out.name,
         continuing="the same command with --resume",
         resume=resume,
         allow_changes=allow_changes,

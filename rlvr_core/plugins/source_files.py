@@ -21,6 +21,18 @@ def missing_module(entry_point: EntryPoint) -> str | None:
 
 def declared_api(entry_point: EntryPoint) -> str | None:
     """Return the `api_version` that the plugin class sets as a literal, if the source says so."""
+    found = _class_of(entry_point)
+    return _literal_version(found) if found else None
+
+
+def declared_summary(entry_point: EntryPoint) -> str | None:
+    """Return the first paragraph of the plugin class's docstring, if its source has one."""
+    found = _class_of(entry_point)
+    docstring = ast.get_docstring(found) if found else None
+    return " ".join(docstring.partition("\n\n")[0].split()) if docstring else None
+
+
+def _class_of(entry_point: EntryPoint) -> ast.ClassDef | None:
     module, _, attribute = entry_point.value.partition(":")
     files = [path for path in _candidates(module.strip().split(".")) if path.suffix == ".py"]
     if not files:
@@ -31,7 +43,7 @@ def declared_api(entry_point: EntryPoint) -> str | None:
         return None
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.name == attribute.strip():
-            return _literal_version(node)
+            return node
     return None
 
 

@@ -209,6 +209,15 @@ print(sorted(heavy & sys.modules.keys() | own), file=sys.stderr)
     assert done.stderr.strip() == "[]"
 
 
+def test_a_plugin_is_shown_with_its_own_summary_and_not_that_of_its_package(rlvr: Run) -> None:
+    code, output, _ = rlvr("plugins", "show", "tracker")
+
+    assert code == 0
+    assert (
+        "summary          Sends the numbers of every step and evaluation to TensorBoard" in output
+    )
+
+
 def test_the_installed_command_is_this_one() -> None:
     commands = {
         entry.name: entry.value
@@ -231,6 +240,21 @@ def test_lines_are_wrapped_in_no_file_or_pipe(
         monkeypatch.setenv("TTY_COMPATIBLE", str(int(is_terminal)))
         LiveReporter(make_console(), "verifier arm", 3).event(record)
         assert (len(capsys.readouterr().out.splitlines()) > 1) is is_terminal
+
+
+def test_steps_that_replay_a_recording_are_spoken_of_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.live import LiveReporter
+
+    reporter = LiveReporter(make_console(), "run", 3)
+    for step in (1, 2):
+        reporter.event({"kind": "replayed", "step": step, "reason": f"step {step}: all"})
+        reporter.event({"kind": "warn", "step": step, "reason": "careful"})
+
+    shown = capsys.readouterr().out.splitlines()
+    assert shown == ["run: replayed: step 1: all", "run: warn: careful", "run: warn: careful"]
 
 
 def test_what_the_command_line_gave_is_named_once(rlvr: Run) -> None:
