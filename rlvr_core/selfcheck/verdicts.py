@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from rlvr_core.api.errors import listed
 from rlvr_core.api.plugin import Resource, Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json, Status, Verdict
@@ -70,9 +71,10 @@ def verdicts(bench: Bench) -> Found:
     if not judged:
         return not_applicable("the verifiers abstained from every completion that was tried")
     passed = sum(verdict.status is Status.PASSED for verdict in judged)
+    names = listed(one.loaded.name for one in asked)
     return ok(
-        f"{len(first)} completions of {len(asked)} verifiers, {passed} of them passed, judged "
-        f"again {' and '.join(rounds)}"
+        f"{len(first)} completions for {names}, {passed} of them passed, judged again "
+        f"{' and '.join(rounds)}"
     )
 
 
