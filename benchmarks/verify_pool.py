@@ -14,7 +14,8 @@ from rlvr_core.api.plugin import Family, VerifyBatch, VerifyRow
 from rlvr_core.builtin.exact_match import ExactMatch
 from rlvr_core.config.models import PluginEntry, VerificationSection
 from rlvr_core.plugins.ref import PluginRef
-from rlvr_core.verification.engine import RawRow, VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.rows import RawRow
 
 GOAL_US = 50
 VERIFIER = "rlvr_core.builtin.exact_match:ExactMatch"

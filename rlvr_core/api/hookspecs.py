@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 def rlvr_audit_prompts(rows: Sequence[Row], session: Session) -> Sequence[Finding] | None:
     """Stage 0, all results: look at every training prompt before step 0.
 
-    Called on every process, and must find the same there. Any finding with severity ``refuse``
-    keeps the run from starting.
+    Called on every process, and must find the same there; verdicts it asks for are made on each.
+    Any finding with severity ``refuse`` keeps the run from starting.
 
     :param rows: the whole training split.
     :param session: for verdicts of a verifier of the stack; it cannot sample yet.

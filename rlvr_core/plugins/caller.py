@@ -17,8 +17,9 @@ from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins.border import Unfit
 from rlvr_core.plugins.calls import Call, PluginFault
 from rlvr_core.plugins.failures import exception_text, hook_failure, is_out_of_memory
-from rlvr_core.plugins.manager import VERIFY, RoutedManager
+from rlvr_core.plugins.manager import RoutedManager
 from rlvr_core.plugins.resolve import LoadedPlugin
+from rlvr_core.plugins.stages import VERIFY
 
 T = TypeVar("T")
 VerifyCallable = Callable[[str, VerifyBatch], Sequence[Verdict]]

@@ -20,6 +20,7 @@ from rlvr_core.api.plugin import (
 from rlvr_core.config.wording import keys_of
 from rlvr_core.plugins.hooks import answers, hook_problems
 from rlvr_core.plugins.ref import PluginRef
+from rlvr_core.plugins.stages import VERIFY
 
 _VERSION = re.compile(r"(\d+)\.(\d+)")
 
@@ -38,7 +39,7 @@ def check_class(ref: PluginRef, found: object, origin: str | None = None) -> typ
     cls, where = ref.as_class(found, origin), ref.needed_by(origin)
     _check_version(ref, cls, where)
     problems = [*_base_problems(cls), *_config_problems(cls), *hook_problems(cls)]
-    if answers(cls, "rlvr_verify"):
+    if answers(cls, VERIFY):
         problems += _verifier_problems(cls)
     if problems:
         raise PluginError(

@@ -18,8 +18,8 @@ from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins import border
 from rlvr_core.plugins.caller import PluginCaller, VerifyCallable
 from rlvr_core.plugins.calls import Call
-from rlvr_core.plugins.manager import VERIFY
 from rlvr_core.plugins.resolve import LoadedPlugin
+from rlvr_core.plugins.stages import VERIFY
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -16,8 +16,7 @@ from rlvr_core.api import hookspecs
 from rlvr_core.api.errors import PluginError
 from rlvr_core.api.markers import PROJECT
 from rlvr_core.plugins.resolve import LoadedPlugin
-
-VERIFY = "rlvr_verify"
+from rlvr_core.plugins.stages import VERIFY
 
 
 class RoutedManager(pluggy.PluginManager):

@@ -22,7 +22,7 @@ from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.loader import Wanted, load_classes
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.settings import full_settings, validate_settings
-from rlvr_core.plugins.stages import FIRST_RESULT_HOOKS
+from rlvr_core.plugins.stages import FIRST_RESULT_HOOKS, VERIFY
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class ResolvedStack:
     @property
     def verifiers(self) -> dict[str, LoadedPlugin]:
         """Instance name -> plugin, for those that judge completions."""
-        return {loaded.name: loaded for loaded in self.plugins if loaded.answers("rlvr_verify")}
+        return {loaded.name: loaded for loaded in self.plugins if loaded.answers(VERIFY)}
 
 
 @dataclass(slots=True)
@@ -258,7 +258,7 @@ def _roles(candidates: Sequence[_Candidate], stack: Stack) -> Iterator[Problem]:
     judges = {
         one.entry.name
         for one in candidates
-        if one.loc[0] == Family.VERIFIERS.value and answers(one.cls, "rlvr_verify")
+        if one.loc[0] == Family.VERIFIERS.value and answers(one.cls, VERIFY)
     }
     if not judges:
         yield Problem(("verifiers",), "none of these judges completions (rlvr_verify)")

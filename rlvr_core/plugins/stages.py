@@ -9,6 +9,8 @@ from enum import StrEnum
 
 from rlvr_core.api import hookspecs
 
+VERIFY = "rlvr_verify"
+
 
 class Kind(StrEnum):
     """How the results of one hook become one result."""
@@ -38,7 +40,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("1", "choose prompts", "rlvr_select_prompts", Kind.FIRST_RESULT),
     Stage("", "wrap prompt", "rlvr_wrap_prompt", Kind.CHAIN),
     Stage("2", "sample groups", "rlvr_sample_groups", Kind.FIRST_RESULT),
-    Stage("3", "verify", "rlvr_verify", Kind.ROUTED),
+    Stage("3", "verify", VERIFY, Kind.ROUTED),
     Stage("4", "rescue dead groups", "rlvr_rescue_groups", Kind.CHAIN),
     Stage("5", "shape rewards", "rlvr_shape_rewards", Kind.CHAIN),
     Stage("6", "gate rewards", "rlvr_gate_rewards", Kind.CHAIN),

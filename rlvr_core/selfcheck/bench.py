@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from rlvr_core.api.plugin import Family, Verifier
 from rlvr_core.plugins.hooks import implementations
 from rlvr_core.plugins.resolve import LoadedPlugin, resolve_stack
+from rlvr_core.plugins.stages import VERIFY
 from rlvr_core.selfcheck.made_up import Material, make_material
 from rlvr_core.selfcheck.probe import Probe
 from rlvr_core.selfcheck.tiny_stack import tiny_stack
@@ -114,9 +115,7 @@ class Bench:
         return [
             loaded.name
             for loaded in named
-            if not loaded.is_default
-            and not loaded.answers("rlvr_verify")
-            and _implements(loaded, hooks)
+            if not loaded.is_default and not loaded.answers(VERIFY) and _implements(loaded, hooks)
         ]
 
     def without(self, names: Sequence[str]) -> Bench:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from rlvr_core.api.errors import listed
+from rlvr_core.api.errors import listed, shortened
 from rlvr_core.api.plugin import Resource, Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json, Status, Verdict
@@ -15,7 +15,8 @@ from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.rl.keyed_random import keyed_generator
 from rlvr_core.selfcheck.bench import Bench
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
-from rlvr_core.verification.engine import RawRow, VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.rows import RawRow
 
 ROWS = 3
 """Of each verifier, for completions of every kind."""
@@ -185,8 +186,7 @@ def _facts(verdict: Verdict) -> tuple[object, ...]:
 
 
 def _named(row: RawRow) -> str:
-    text = repr(row.completion)
-    shown = text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
+    shown = shortened(repr(row.completion), SHOWN_CHARACTERS)
     return f"row {row.id.split('/', 1)[1].rsplit('/', 1)[0]!r}, completion {shown}"
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from rlvr_core.api.verdicts import Json
-from rlvr_core.plugins.manager import VERIFY
+from rlvr_core.plugins.stages import VERIFY
 from rlvr_core.train.recording import Conditions, Recording, read_recording
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.runtime import Runtime

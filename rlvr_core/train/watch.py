@@ -24,6 +24,7 @@ from rlvr_core.api.errors import (
     listed,
 )
 from rlvr_core.api.verdicts import Json
+from rlvr_core.plugins.stages import VERIFY
 from rlvr_core.train.noticeboard import Fault, Noticeboard, Seen
 from rlvr_core.train.place import Disconnected, Place
 from rlvr_core.train.run_folder import RunFolder
@@ -36,7 +37,7 @@ _GRACE_S = 2.0
 """How long the main thread has to notice by itself that the run has ended."""
 _SLOW_S = 60.0
 """After this long, and after each time twice as long, what is slow is spoken of."""
-_MAY_TAKE_LONG = frozenset({"rlvr_sample_groups", "rlvr_rescue_groups", "rlvr_verify"})
+_MAY_TAKE_LONG = frozenset({"rlvr_sample_groups", "rlvr_rescue_groups", VERIFY})
 """Hooks in which completions are sampled or judged."""
 
 

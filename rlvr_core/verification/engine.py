@@ -19,8 +19,6 @@ from rlvr_core.verification.pump import Pump
 from rlvr_core.verification.rows import RawRow
 from rlvr_core.verification.tasks import Task
 
-__all__ = ["RawRow", "VerifyEngine"]
-
 
 class VerifyEngine:
     """Judges rows in worker processes under deadlines, and answers in the order it was asked.

@@ -6,7 +6,8 @@ from rlvr_core.api import DataError, FinishReason, Stage, Status
 from rlvr_core.config.models import PluginEntry, VerificationSection
 from rlvr_core.plugins.resolve import Family, resolve_plugin
 from rlvr_core.train.prepare import prepare
-from rlvr_core.verification.engine import RawRow, VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.rows import RawRow
 
 
 @pytest.fixture

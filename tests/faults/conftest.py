@@ -17,7 +17,8 @@ from rlvr_core.config.models import PluginEntry, VerificationSection  # noqa: E4
 from rlvr_core.plugins.resolve import Family, resolve_plugin  # noqa: E402
 from rlvr_core.train.prepare import prepare  # noqa: E402
 from rlvr_core.train.run import train  # noqa: E402
-from rlvr_core.verification.engine import RawRow, VerifyEngine  # noqa: E402
+from rlvr_core.verification.engine import VerifyEngine  # noqa: E402
+from rlvr_core.verification.rows import RawRow  # noqa: E402
 
 torch.set_num_threads(1)  # more only get in each other's way on a model this small
 

@@ -11,7 +11,8 @@ import psutil
 from rlvr_core.api.plugin import Family
 from rlvr_core.config.models import PluginEntry
 from rlvr_core.plugins.ref import PluginRef
-from rlvr_core.verification.engine import RawRow, VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.rows import RawRow
 
 
 def reference(cls: str, name: str | None = None, **config: Any) -> PluginRef:
