@@ -33,6 +33,8 @@ from rlvr_core.train.sudden_end import END_WITHIN_S, INTERRUPTED_EXIT_CODE, end_
 _TICK_S = 0.5
 _EVIDENCE_S = 3.0
 """How long a process that lost its connection looks for the reason."""
+_LAUNCHER_S = 0.5
+"""The same for one that was asked to end: a launcher may have asked, because another was killed."""
 _GRACE_S = 2.0
 """How long the main thread has to notice by itself that the run has ended."""
 _SLOW_S = 60.0
@@ -133,7 +135,7 @@ class Watch:
             found = self._evidence(_EVIDENCE_S)
         elif isinstance(error, KeyboardInterrupt):
             # Launchers send a polite kill to all others when one process has ended.
-            found = self._evidence(0)
+            found = self._evidence(_LAUNCHER_S)
         with suppress(OSError):
             return self._board.post(found or own)
         return found or own

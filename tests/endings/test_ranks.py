@@ -291,7 +291,8 @@ def test_a_killed_process_under_torchrun_leaves_nothing(write_stack, tmp_path, s
     )
 
     assert done.returncode == 1, "torchrun's own"
-    assert "error[RLVR-T109] rank 1 of 2 failed in step 2: learning" in done.stderr
+    told = "error[RLVR-T109] rank 1 of 2 failed in step 2: learning"
+    assert told in done.stderr, done.stderr
     assert manifest(tmp_path / "run")["status"] == "failed"
     assert not boards(tmp_path)
 
