@@ -1,8 +1,8 @@
 """One token for each row of logits: an inverse cumulative distribution at a given uniform number.
 
-R rows, V vocabulary, N blocks of BLOCK tokens. The distribution is summed block by block, and only
-the block that the number falls into is looked at token by token: one pass over the vocabulary where
-a running sum over all of it would take several, and its rounding errors do not add up.
+R rows, V vocabulary, N blocks of B (BLOCK) tokens. The distribution is summed block by block, and
+only the block that the number falls into is looked at token by token: one pass over the vocabulary
+where a running sum over all of it would take several, and its rounding errors do not add up.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import torch
 from torch import Tensor
 
 BLOCK = 256
+
+BELOW_ONE = 1 - 2**-24
+"""The largest float32 below 1. A positive float32 times this, or less, is rounded below itself."""
 
 
 class Drawn(NamedTuple):
@@ -39,36 +42,31 @@ def draw_tokens(logits_RV: Tensor, uniform_R: Tensor) -> Drawn:
     rows, size = logits_RV.shape
     blocks = -(-size // BLOCK)
     largest_R1 = logits_RV.amax(-1, keepdim=True)
-    weight_RN = logits_RV.new_zeros(rows, blocks * BLOCK)
-    weight_RV = weight_RN[:, :size]
+    padded_weight_RV = logits_RV.new_zeros(rows, blocks * BLOCK)
+    weight_RV = padded_weight_RV[:, :size]
     torch.sub(logits_RV, largest_R1, out=weight_RV)
     weight_RV.exp_()
 
-    block_RN = weight_RN.view(rows, blocks, BLOCK).sum(-1)
+    weight_RNB = padded_weight_RV.view(rows, blocks, BLOCK)
+    block_RN = weight_RNB.sum(-1)
     upto_RN = block_RN.cumsum(-1)
     total_R1 = upto_RN[:, -1:]
-    if not total_R1.isfinite().all():
-        raise FloatingPointError("logits that are not finite")
-    target_R1 = _below(uniform_R[:, None] * total_R1, total_R1)
-    block_R1 = torch.searchsorted(upto_RN, target_R1, right=True)
-    before_R1 = upto_RN.gather(-1, block_R1) - block_RN.gather(-1, block_R1)
+    mean_R1 = torch.linalg.vecdot(weight_RV, logits_RV)[:, None] / total_R1
+    if not mean_R1.isfinite().all():
+        if not total_R1.isfinite().all():
+            raise FloatingPointError("logits that are not finite")
+        # A weight of 0 times a logit of -inf, which is rare.
+        finite_RV = logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
+        mean_R1 = torch.linalg.vecdot(weight_RV, finite_RV)[:, None] / total_R1
 
-    of_block_RB = weight_RN.view(rows, blocks, BLOCK)[
-        torch.arange(rows, device=block_R1.device), block_R1[:, 0]
-    ]
-    inside_RB = of_block_RB.cumsum(-1)
-    rest_R1 = _below((target_R1 - before_R1).clamp(min=0), inside_RB[:, -1:])
+    target_R1 = uniform_R[:, None] * total_R1
+    block_R1 = torch.searchsorted(upto_RN, target_R1, right=True)
+    before_R1 = (upto_RN - block_RN).gather(-1, block_R1)
+    inside_RB = weight_RNB.gather(1, block_R1[:, :, None].expand(-1, -1, BLOCK))[:, 0].cumsum(-1)
+    # The block's sum and its running sum may round differently.
+    rest_R1 = torch.minimum((target_R1 - before_R1).clamp_(min=0), inside_RB[:, -1:] * BELOW_ONE)
     token_R1 = block_R1 * BLOCK + torch.searchsorted(inside_RB, rest_R1, right=True)
 
-    normaliser_R = largest_R1[:, 0] + total_R1[:, 0].log()
-    logp_R = logits_RV.gather(-1, token_R1)[:, 0] - normaliser_R
-    mean_R = torch.linalg.vecdot(weight_RV, logits_RV) / total_R1[:, 0]
-    if mean_R.isnan().any():  # a weight of 0 times a logit of -inf, which is rare
-        finite_RV = logits_RV.clamp(min=torch.finfo(logits_RV.dtype).min)
-        mean_R = torch.linalg.vecdot(weight_RV, finite_RV) / total_R1[:, 0]
-    return Drawn(token_R1[:, 0], logp_R, normaliser_R - mean_R)
-
-
-def _below(number_R1: Tensor, bound_R1: Tensor) -> Tensor:
-    """Return the number, or the largest one less than the bound where rounding reached it."""
-    return torch.minimum(number_R1, torch.nextafter(bound_R1, bound_R1.new_zeros(())))
+    normaliser_R1 = largest_R1 + total_R1.log()
+    logp_R1 = logits_RV.gather(-1, token_R1) - normaliser_R1
+    return Drawn(token_R1[:, 0], logp_R1[:, 0], (normaliser_R1 - mean_R1)[:, 0])

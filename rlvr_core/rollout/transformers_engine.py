@@ -22,6 +22,7 @@ from rlvr_core.rl.keyed_random import keyed_uniforms
 from rlvr_core.rollout.drawing import draw_tokens
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.rollout.growing_cache import growing_cache
+from rlvr_core.rollout.packed_linears import packed_linears
 
 SHARED_PREFIX_TOKENS = 16
 """A common beginning shorter than this is not worth a forward pass of its own."""
@@ -113,13 +114,14 @@ class TransformersEngine:
         on_finished: Callable[[int, Sample], None],
     ) -> None:
         """Sample with the model in the mode and under the autocast that it is in."""
-        for start in range(0, len(requests), self._max_rows):
-            chunk = requests[start : start + self._max_rows]
-            rows = [
-                _Row(start + offset, request, self._weights_version)
-                for offset, request in enumerate(chunk)
-            ]
-            self._decode(rows, on_finished)
+        with packed_linears(self._model, min(len(requests), self._max_rows)):
+            for start in range(0, len(requests), self._max_rows):
+                chunk = requests[start : start + self._max_rows]
+                rows = [
+                    _Row(start + offset, request, self._weights_version)
+                    for offset, request in enumerate(chunk)
+                ]
+                self._decode(rows, on_finished)
 
     def _decode(self, rows: list[_Row], on_finished: Callable[[int, Sample], None]) -> None:
         """Decode until all rows are finished. R rows (it shrinks), V vocabulary, S seen tokens."""
