@@ -19,10 +19,14 @@ MAX_IRRATIONAL = 4
 """How many members of one chain are evaluated with sympy."""
 
 
-def disagreeing_member(sides: list[str]) -> str | None:
+def disagreeing_member(sides: list[str], *, loosely: bool) -> str | None:
     """Return the first member of a chain that is a number and not the last one, or None.
 
-    A member may be a finer form of the last one (``10/3 = 3.33``): ``=`` stands for ``≈`` too.
+    A member may be a finer form of a decimal (``10/3 = 3.33``), as people write.
+
+    Args:
+        sides: The members.
+        loosely: Whether ``≈`` stands between them, so that an integer may be a rounding as well.
     """
     last, budget = _member(sides[-1]), MAX_IRRATIONAL
     if last.value is None and len(sides) > 2 and _is_constant(sides[-1]):
@@ -36,7 +40,7 @@ def disagreeing_member(sides: list[str]) -> str | None:
         if member.value is None and budget and _is_constant(side):
             budget -= 1
             member = replace(member, value=_irrational(side))
-        if side != sides[-1] and not _agree(member, last):
+        if side != sides[-1] and not _agree(member, last, loosely):
             return side
     return None
 
@@ -62,22 +66,24 @@ def _member(side: str) -> _Member:
         return _Member(measured.unit, None)
 
 
-def _agree(member: _Member, last: _Member) -> bool:
+def _agree(member: _Member, last: _Member, loosely: bool) -> bool:
     if member.value is None or last.value is None:
         return True
+    places = None if last.decimals == 0 and not loosely else last.decimals
     if member.percent == last.percent:
-        return _close(member.value, last.value, last.decimals)
+        return _close(member.value, last.value, places)
     # A percent sign may be missing on either side (U1).
     share = member.value / 100 if member.percent else member.value * 100
-    return any(_close(value, last.value, last.decimals) for value in (member.value, share))
+    return any(_close(value, last.value, places) for value in (member.value, share))
 
 
-def _close(value: Fraction, last: Fraction, decimals: int) -> bool:
+def _close(value: Fraction, last: Fraction, places: int | None) -> bool:
+    """Return whether `last` is `value` or a rounding of it, which None refuses to an integer."""
     if value == last:
         return True
-    if value.denominator == 1 and last.denominator == 1:
+    if last.denominator == 1 and (places is None or value.denominator == 1):
         return False
-    return abs(value - last) <= abs(value) / 100 or rounded(value, decimals) == last
+    return abs(value - last) <= abs(value) / 100 or rounded(value, places or 0) == last
 
 
 def _is_constant(side: str) -> bool:

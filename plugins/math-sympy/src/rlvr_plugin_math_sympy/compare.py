@@ -14,6 +14,7 @@ from rlvr_plugin_math_sympy.guards import (
     TooCostlyError,
     is_readable,
 )
+from rlvr_plugin_math_sympy.labels import is_named, is_quantity
 from rlvr_plugin_math_sympy.leaves import Ladder, same_leaf
 from rlvr_plugin_math_sympy.normalise import canonical, tidy
 from rlvr_plugin_math_sympy.numbers import literal, same_number
@@ -24,13 +25,12 @@ from rlvr_plugin_math_sympy.shapes import (
     Equation,
     Group,
     Inequality,
-    Interval,
     Labelled,
     Leaf,
     Matrix,
     Ratio,
-    Region,
     Shape,
+    is_region,
 )
 from rlvr_plugin_math_sympy.structure import read
 
@@ -93,10 +93,13 @@ def same_shape(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
     ladder.reach("structure")
     if isinstance(answer, Labelled) or isinstance(gold, Labelled):
         return same_labelled(answer, gold, ladder, same_shape)
-    if isinstance(answer, (Interval, Region)) or isinstance(gold, (Interval, Region)):
+    if is_region(answer) or is_region(gold):
         from rlvr_plugin_math_sympy.regions import same_region
 
         return same_region(answer, gold, ladder, same_shape)
+    stated = _stated(answer, gold)
+    if stated is not None:
+        return same_shape(*stated, ladder)
     if isinstance(answer, Group) or isinstance(gold, Group):
         return _same_groups(answer, gold, ladder)
     if isinstance(answer, Ratio) or isinstance(gold, Ratio):
@@ -110,6 +113,16 @@ def same_shape(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
     if isinstance(answer, Inequality) and isinstance(gold, Inequality):
         return same_inequality(answer, gold, ladder)
     return False
+
+
+def _stated(answer: Shape, gold: Shape) -> tuple[Shape, Shape] | None:
+    """Return the two values where one side states its own as ``f(3) = 42`` or ``x + y = 42``."""
+    if isinstance(answer, Equation) and isinstance(gold, Leaf) and is_quantity(answer.left):
+        return shape_of(answer.right), gold
+    # A ground truth such as x + y = 0 may be the equation that is asked for.
+    if isinstance(gold, Equation) and isinstance(answer, Leaf) and is_named(gold.left):
+        return answer, shape_of(gold.right)
+    return None
 
 
 # -- groups ----------------------------------------------------------------------------------------
@@ -129,6 +142,11 @@ def _same_groups(answer: Shape, gold: Shape, ladder: Ladder) -> bool:
     ordered, loose = (gold, answer) if free[0] else (answer, gold)
     if ordered.kind == "bracket" and len(ordered.items) > 2:
         return _same_collection(answer.items, gold.items, ladder, as_sets=loose.kind == "set")
+    if len(loose.items) == 1:
+        (only,) = loose.items
+        return (
+            same_shape(only, gold, ladder) if loose is answer else same_shape(answer, only, ladder)
+        )
     if loose.kind == "list" and _alphabetical(loose):
         return _same_sequence(answer.items, gold.items, ladder)
     return False

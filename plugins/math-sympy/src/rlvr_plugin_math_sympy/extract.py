@@ -36,7 +36,7 @@ _REASONING = r"(?:think|thinking|thought|reasoning|reason|analysis|reflection|sc
 _REASONING_OPEN = re.compile(rf"<{_REASONING}>|\[THINK\]|<\|begin_of_thought\|>|◁think▷", re.I)
 _REASONING_CLOSE = re.compile(rf"</{_REASONING}>|\[/THINK\]|<\|end_of_thought\|>|◁/think▷", re.I)
 
-_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _BARE_TOKEN = re.compile(
     r"-?\\[dt]?frac\s*(?:\{[^{}]*\}|\d)\s*(?:\{[^{}]*\}|\d)|-?\\sqrt\s*(?:\{[^{}]*\}|\d)"
     r"|-?\\?[A-Za-z]+|-?\d[\d.,]*\d|-?\d|[^\s{}$\\]"
@@ -163,7 +163,7 @@ _ADVERB = (
 )
 _ENGLISH = (
     r"\b(?:final\s+)?answers?\**\s*(?:\([^()\n]{1,20}\)\s*)?"
-    r"(?:to\s+(?:the|this)\s+(?:question|problem|exercise)\s*)?"
+    r"(?:(?:to|for|of)\s+[^\n.!?:=$]{1,60}?\s*(?=\b(?:is|are|was)\b|[:：]))?"
     r"(?:(?:is|are|was|would\s+be|should\s+be|must\s+be|will\s+be|equals|becomes|=)(?![\w'’])"
     + _ADVERB + r"\s*\**\s*[:：]?|\**\s*[:：])"
 )  # fmt: skip
@@ -171,9 +171,13 @@ _OPTION = (
     r"\b(?:correct|right|best)\s+(?:option|choice)\s+(?:is|would\s+be|=)\s*\**\s*:?"
     r"\s*(?=\(?[A-J]\b)"
 )
-_HEADING = r"^[ \t]*[#*]+[ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer[ \t]*\**[ \t]*$"
+_HEADING = (
+    r"^[ \t]*[#*]+[ \t]*(?:the[ \t]+)?(?:final[ \t]+)?answer[ \t]*\**[ \t]*$"
+    r"|^[ \t]*(?:the[ \t]+)?final[ \t]+answer[ \t]*$"
+)
 _CHINESE = (
-    r"答案\**\s*(?:应该是|应该为|应当是|应是|应为|就是|是|为|等于|选)\s*[:：]?|答案\**\s*[:：]"
+    r"答案\**\s*(?:应该是|应该为|应当是|应是|应为|就是|是|为|等于|选)\s*[:：]?|答案\**\s*[:：]|【答案】\s*[:：]?"
+    r"|正确的?(?:选项|选择)\s*(?:应该|应当|应)?(?:是|为)\s*[:：]?\s*(?=[A-H\uff21-\uff28(（])"
     r"|(?:故选|因此选|所以选|应选|本题选|选择|选项?为|(?<!不)选)\s*[:：]?\s*(?=[A-H\uff21-\uff28(（])"
 )
 _MARKER = re.compile(

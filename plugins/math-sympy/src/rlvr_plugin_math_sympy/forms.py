@@ -6,9 +6,10 @@ import re
 
 from rlvr_plugin_math_sympy.exact import exact_value
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
+from rlvr_plugin_math_sympy.labels import is_quantity
 from rlvr_plugin_math_sympy.numbers import literal
 from rlvr_plugin_math_sympy.plain import parse
-from rlvr_plugin_math_sympy.shapes import Based, Group, Labelled, Leaf, Shape
+from rlvr_plugin_math_sympy.shapes import Based, Equation, Group, Labelled, Leaf, Shape
 from rlvr_plugin_math_sympy.splitting import enclosed
 from rlvr_plugin_math_sympy.units import split_unit
 
@@ -29,6 +30,8 @@ def is_plain_number(shape: Shape) -> bool:
     """
     if isinstance(shape, Labelled):
         return is_plain_number(shape.value)
+    if isinstance(shape, Equation):
+        return is_quantity(shape.left) and _is_numeral(shape.right, whole_fractions=False)
     if isinstance(shape, Group):
         return bool(shape.items) and all(is_plain_number(item) for item in shape.items)
     if isinstance(shape, Based):

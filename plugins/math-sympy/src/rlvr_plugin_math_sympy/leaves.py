@@ -12,6 +12,7 @@ from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError, is_read
 from rlvr_plugin_math_sympy.normalise import canonical
 from rlvr_plugin_math_sympy.numbers import Number, literal, same_number
 from rlvr_plugin_math_sympy.plain import parse
+from rlvr_plugin_math_sympy.splitting import without_thousands
 from rlvr_plugin_math_sympy.units import Measured, split_unit
 
 MAX_SYMBOLIC_COMPARISONS = 40
@@ -41,6 +42,7 @@ class Ladder:
 
 
 _TEXT = re.compile(r"\\text\{([^{}]*)\}")
+_TEXT_OR_COMMAND = re.compile(r"\\text\{[^{}]*\}|\\[A-Za-z]+")
 _WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]{4,}|[A-Za-z]{2,} [A-Za-z]{2,}|[\u4e00-\u9fff]")
 _PLAIN_WORD = re.compile(r"(?:yes|no|odd|even|true|east|west|north|south|\w*[^\W\d_]{4,}\w*)")
 _MATHS_WORD = re.compile(
@@ -77,9 +79,10 @@ def _same_choice(answer: str, gold: str, ladder: Ladder) -> bool | None:
 
 
 def _same_measured(answer: str, gold: str, ladder: Ladder) -> bool:
-    letters = bool(re.search(r"[A-Za-z]", gold))
+    rest = split_unit(gold, bare_letters=False, trusted=True).value
+    letters = bool(re.search(r"[A-Za-z]", _TEXT_OR_COMMAND.sub("", rest)))
     first = split_unit(answer, bare_letters=not letters)
-    second = split_unit(gold, bare_letters=bool(first.unit))
+    second = split_unit(gold, bare_letters=bool(first.unit), trusted=True)
     if first.unit and second.unit and not _same_unit(first, second):
         return False
     if (first.value, second.value) == (answer, gold):
@@ -94,7 +97,9 @@ def _same_measured(answer: str, gold: str, ladder: Ladder) -> bool:
 
 
 def _same_unit(first: Measured, second: Measured) -> bool:
-    return first.unit == second.unit
+    pounds = {"lb", "gbp"}
+    ambiguous = {first.unit, second.unit} - pounds == {"pound"}
+    return first.unit == second.unit or ambiguous
 
 
 def _same_unitless(answer: str, gold: str, ladder: Ladder) -> bool:
@@ -102,7 +107,7 @@ def _same_unitless(answer: str, gold: str, ladder: Ladder) -> bool:
         return word_key(answer) == word_key(gold) != ""
     if "\\ldots" in answer or "\\ldots" in gold:
         return False
-    answer, gold = _TEXT.sub(r"\1", answer), _TEXT.sub(r"\1", gold)
+    answer, gold = (without_thousands(_TEXT.sub(r"\1", text)) for text in (answer, gold))
     return _same_expression(answer, gold, ladder)
 
 

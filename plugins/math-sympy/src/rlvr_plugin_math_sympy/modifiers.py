@@ -38,12 +38,49 @@ _CHANGING_HAN = re.compile(
 
 def changes_number(unit: str) -> bool:
     """Return whether the words after a number change it or deny it, so that they are no unit."""
-    words = [word.strip("-'.,").casefold() for word in unit.split()]
+    words = [word.strip("-'.,") for word in unit.split()]
+    # N is a newton, n a variable.
+    words = [word.casefold() if len(word) > 1 else word for word in words]
     if not words:
         return False
-    if _CHANGING.intersection(words) or words[-1] in _CHANGING_LAST:
+    # In "4 times" the times are counted.
+    rest = words[:-1] if words[-1] == "times" else words
+    if _CHANGING.intersection(rest) or words[-1] in _CHANGING_LAST:
         return True
     return words[0] in ("squared", "cubed") or _CHANGING_HAN.search(unit) is not None
+
+
+_UNCHANGED_PLURALS = """
+    people persons men women children feet teeth geese mice lice oxen fish sheep deer dice data
+    cattle police staff offspring aircraft salmon trout squid shrimp personnel crew pence fps money
+    cash water food gold silver rice salt sugar flour milk juice candy fruit bread
+"""
+_OTHER_WORDS = """
+    total altogether left remaining each apiece overall combined together respectively exactly only
+    in all
+"""
+_COUNTED = frozenset(_UNCHANGED_PLURALS.split())
+_ASIDE = frozenset(_OTHER_WORDS.split())
+_NO_PLURALS = re.compile(r"(?:ss|us|is|ous|less|always|perhaps|besides|afterwards|sometimes|thus)$")
+
+
+def names_things(unit: str, number: str) -> bool:
+    """Return whether words after a number name what is counted: ``apples``, ``years old``.
+
+    One of them must be a plural, or the number at most one; ``in total`` and the like are remarks.
+    Chinese has no plurals, so that any word passes.
+    """
+    words = [word.strip("-'.,").casefold() for word in re.split(r"[\s/]+", unit)]
+    if not unit.isascii() or _AT_MOST_ONE.fullmatch(number.strip()):
+        return True
+    plural = any(
+        word in _COUNTED or (len(word) > 3 and word[-1] == "s" and not _NO_PLURALS.search(word))
+        for word in words
+    )
+    return plural or _ASIDE.issuperset(words)
+
+
+_AT_MOST_ONE = re.compile(r"[-+]?(?:1(?:\.0+)?|0?\.\d+|0|\\frac\{?\d+\}?\{?\d+\}?|\d+/\d+)")
 
 
 def leading_multiplier(words: list[str]) -> tuple[int, list[str]]:

@@ -73,7 +73,10 @@ _CHARACTERS: dict[int, str] = {
     ord("’"): "'", ord("′"): "'", ord("º"): "°", ord("˚"): "°", ord("℃"): "°C",
     ord("⟨"): "\\langle ",
     ord("⟩"): "\\rangle ", ord("∣"): "|", ord("％"): "%", ord("∶"): ":", ord("￥"): "¥",
-    ord("𝑥"): "x", ord("𝑦"): "y", ord("∼"): "~", ord("≈"): "=", ord("π"): "\\pi ",
+    ord("𝑥"): "x", ord("𝑦"): "y", ord("∼"): "~", ord("π"): "\\pi ",
+    ord("∑"): "\\sum ", ord("∏"): "\\prod ", ord("∫"): "\\int ", ord("⌊"): "\\lfloor ",
+    ord("⌋"): "\\rfloor ", ord("⌈"): "\\lceil ", ord("⌉"): "\\rceil ", ord("⇒"): "\\Rightarrow ",
+    ord("⟹"): "\\implies ", ord("∴"): "\\therefore ",
 }  # fmt: skip
 
 _SUPER_RUN = re.compile(f"[{''.join(_SUPERSCRIPTS)}]+")
@@ -82,12 +85,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 _TEXT_COMMAND = re.compile(
     r"\\(?:text|textbf|textit|textrm|textsf|texttt|textnormal|mathrm|mathbf|mathit|mathsf|mathtt"
-    r"|mbox|hbox|emph|operatorname\*?|boldsymbol|bold|underline|overline|color\{\w+\})"
-    r"\s*\{([^{}]*)\}"
+    r"|mbox|hbox|emph|operatorname\*?|boldsymbol|bold|underline|overline)"
+    r"\s*\{((?:[^{}]|\^\{-?\d\})*)\}"
 )
 _SIZE = re.compile(
-    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|limits|mathop|mathopen|mathclose|bf"
-    r"|rm|it|nonumber|strut)(?![A-Za-z])\s*\.?(?=\s*[^\d.]|\s*\d|\s*$)"
+    r"\\(?:left|right|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|mathop|mathopen|mathclose|bf"
+    r"|rm|it|nonumber|strut|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge)(?![A-Za-z])\s*\.?(?=\s*[^\d.]|\s*\d|\s*$)"
 )
 _SIZE_DOT = re.compile(r"\\(?:left|right)\s*\.")
 _RELATIONS = (
@@ -96,10 +99,19 @@ _RELATIONS = (
     (re.compile(r"\\(?:neq|ne)(?![A-Za-z])|\\not\s*="), "!="),
     (re.compile(r"\\(?:lt)(?![A-Za-z])"), "<"),
     (re.compile(r"\\(?:gt)(?![A-Za-z])"), ">"),
-    (re.compile(r"\\(?:approx|equiv)(?![A-Za-z])"), "="),
+    (re.compile(r"\\(?:approx|simeq)(?![A-Za-z])"), "≈"),
+    (re.compile(r"\\equiv(?![A-Za-z])"), "="),
 )
 _RENAMES = (
-    (re.compile(r"\\[dtc]frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\\(?:[dtcs]|nice)frac(?![A-Za-z])"), r"\\frac"),
+    (re.compile(r"\{([^{}]*)\\choose(?![A-Za-z])([^{}]*)\}"), r"\\binom{\1}{\2}"),
+    (re.compile(r"^([^{}\\]*)\\choose(?![A-Za-z])([^{}]*)$"), r"\\binom{\1}{\2}"),
+    (re.compile(r"\\root\s*(\w)\s*\\of\s*(?:\{([^{}]*)\}|(\w))"), r"\\sqrt[\1]{\2\3}"),
+    (re.compile(r"\\colon(?![A-Za-z])"), ":"),
+    (re.compile(r"\\pounds(?![A-Za-z])"), "£"),
+    (re.compile(r"\\(?:text)?color\s*\{\s*\w+\s*\}|\\ensuremath(?![A-Za-z])"), ""),
+    (re.compile(r"\\(?:mathbf|boldsymbol|bm|mathit)\s*\{\s*([A-Za-z])\s*\}"), r"\1"),
+    (re.compile(r"\\mathbb\{R\}\s*-\s*(?=\\\{)"), r"\\mathbb{R}\\setminus "),
     (re.compile(r"\\[dt]binom(?![A-Za-z])"), r"\\binom"),
     (re.compile(r"\\(?:varnothing|empty)(?![A-Za-z])"), r"\\emptyset"),
     (re.compile(r"\\(?:lbrace)(?![A-Za-z])"), r"\\{"),
@@ -115,12 +127,46 @@ _RENAMES = (
     (re.compile(r"\\langle(?![A-Za-z])"), "("),
     (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
 )
-_GROUPS_OF_THREE = re.compile(r"(?<![\d.])\d{1,3}(?:(?:\\[,;: ]|\{,\}|,\\!\s*|\\!|~)\d{3})+(?!\d)")
+_GROUPS_OF_THREE = re.compile(
+    r"(?<![\d.])\d{1,3}(?:(?:\\[,;: ]|\\thinspace\s*|\{,\}|,\\!\s*|\\!|~)\d{3})+(?!\d)"
+)
 _DECIMAL_COMMA = re.compile(r"(?<=\d)\{,\}(?=\d)")
 _SPACING = re.compile(
-    r"(?<!\\)\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|hspace\{[^{}]*\})|~"
+    r"(?<!\\)\\(?:[,;:> ]|quad(?![A-Za-z])|qquad(?![A-Za-z])|enspace|thinspace|hspace\{[^{}]*\})|~"
 )
-_BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
+_BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
+_BRACED_THOUSANDS = re.compile(r"(?<=(?<!\\)\{)\d{1,3}(?:,\d{3})+(?=\})")
+_UNIT_FRACTION = re.compile(
+    r"\\frac\s*\{\s*\\text\{([^{}]*)\}\s*\}\s*\{\s*\\text\{([^{}]*)\}((?:\^\d)?)\s*\}"
+)
+_JOINED_TEXTS = (
+    # A unit may be a fraction or a quotient of texts; texts that follow each other are one.
+    (_UNIT_FRACTION, r"\\text{\1/\2\3}"),
+    (re.compile(r"(\\text\{\s*[A-Za-z]{1,4}\s*)\}\s*\^\s*\{?(-\d)\}?"), r"\1^\2}"),
+    (re.compile(r"\\text\{([^{}]*)\}\s*/\s*\\text\{"), r"\\text{\1/"),
+    (re.compile(r"\\text\{([^{}]*)\}\s*\\cdot\s*\\text\{"), r"\\text{\1}\\text{"),
+    (re.compile(r"\\text\{\s*\}"), " "),
+    (re.compile(r"\\text\{\s*(\\?[$€£¥])\s*\}"), r"\1"),
+    (re.compile(r"°\s*\\text\{\s*([CF])\s*\}"), r"°\1"),
+)
+_TEXT_RUN = re.compile(r"\\text\{[^{}]*\}(?:\s*\\text\{[^{}]*\})+")
+_TEXT_PART = re.compile(r"\\text\{([^{}]*)\}")
+_TIMES_TEN = re.compile(r"(?<=\d)\s*[xX]\s*(?=10\s*\^)")
+_FOURTH_ROOT = re.compile(r"∜\s*(?:(\d+)|\(([^()]*)\))")
+_CHINESE_RATIO = re.compile(r"(?<=[\d)])\s*比\s*(?=[\d(])")
+_ABOUT = re.compile(r"大?约(?:是|为|等于)?\s*(?=[-+\d$\\零一二两三四五六七八九十百])")
+_CHINESE_LABEL = re.compile(
+    r"^(?:(?!大于|小于|大约|至少|至多|[不非没无或])[\u4e00-\u9fffA-Za-z]){1,12}?(?:是|为|等于|共?有)"
+    r"\s*(?=[-+\d$\\])"
+)
+_WHOLE_ANSWERS = {
+    "\\infty": "infinity, positive infinity, 无穷大, 正无穷, 正无穷大",
+    "-\\infty": "negative infinity, minus infinity, 负无穷, 负无穷大",
+    "\\emptyset": "empty set, the empty set, 空集",
+    "\\mathbb{R}": "all reals, all real numbers, 全体实数, 所有实数, 一切实数",
+    "\\frac{1}{2}": "一半",
+}
+_SPELLED = {name: value for value, names in _WHOLE_ANSWERS.items() for name in names.split(", ")}
 _BRACED_ONE = re.compile(r"([\^_])\{(\w)\}(?!\w)")
 _SPACES = re.compile(r"\s+")
 
@@ -149,16 +195,26 @@ def tidy(text: str) -> str:
     text = _strip_wrapping(without_marks(without_unseen(clean_characters(text))))
     if "\\" in text or "{" in text or "~" in text:
         text = _tidy_latex(text)
-    text = _strip_wrapping(_SPACES.sub(" ", text))
-    if not text.isascii():
-        text = chinese_to_text(text)
-    return text
+    text = _TIMES_TEN.sub(r"\\times ", _strip_wrapping(_SPACES.sub(" ", text)))
+    spelled = _SPELLED.get(text.casefold())
+    if spelled is not None:
+        return spelled
+    return text if text.isascii() else _tidy_chinese(text)
+
+
+def _tidy_chinese(text: str) -> str:
+    text = _CHINESE_LABEL.sub("", text)
+    about = _ABOUT.match(text)
+    text = chinese_to_text(text[about.end() :] if about else text)
+    text = _FOURTH_ROOT.sub(r"\\sqrt[4]{\1\2}", _CHINESE_RATIO.sub(":", text))
+    return f"≈{text}" if about else text
 
 
 def _tidy_latex(text: str) -> str:
     text = _BOX.sub("", text)
     text = _GROUPS_OF_THREE.sub(lambda m: re.sub(r"\D", "", m[0]), text)
     text = _DECIMAL_COMMA.sub(".", text)
+    text = _BRACED_THOUSANDS.sub(lambda m: m[0].replace(",", ""), text)
     text = re.sub(r"(?<!\\)\\!", "", text).replace("\\%", "%")
     text = _SPACING.sub(" ", text)
     text = _SIZE_DOT.sub("", text)
@@ -170,6 +226,10 @@ def _tidy_latex(text: str) -> str:
         if unwrapped == text:
             break
         text = unwrapped
+    if "\\text" in text:
+        for pattern, replacement in _JOINED_TEXTS:
+            text = pattern.sub(replacement, text)
+        text = _TEXT_RUN.sub(lambda m: f"\\text{{{' '.join(_TEXT_PART.findall(m[0]))}}}", text)
     whole = re.fullmatch(r"\s*\\text\{([^{}]*)\}\s*", text)
     return whole[1] if whole else text
 

@@ -77,6 +77,8 @@ def _same_parts(answer: Region, gold: Region, ladder: Ladder, same: Same) -> boo
             other = as_region(candidate)
             if isinstance(region, Interval) and isinstance(other, Interval):
                 match = candidate if _same_interval(region, other, ladder, same) else None
+            elif region is None and other is None:
+                match = candidate if same(item, candidate, ladder) else None
             if match is not None:
                 break
         if match is None:

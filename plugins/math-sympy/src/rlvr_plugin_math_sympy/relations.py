@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rlvr_plugin_math_sympy.guards import NotMathsError, TooCostlyError
+from rlvr_plugin_math_sympy.labels import has_variables, is_variable
 from rlvr_plugin_math_sympy.leaves import Ladder
 from rlvr_plugin_math_sympy.shapes import Equation, Group, Inequality, Labelled, Shape
-from rlvr_plugin_math_sympy.structure import has_variables, is_variable
 
 Same = Callable[[Shape, Shape, Ladder], bool]
 

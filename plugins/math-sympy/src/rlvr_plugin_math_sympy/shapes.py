@@ -106,5 +106,13 @@ class Based:
 
 Shape = Leaf | Group | Interval | Region | Labelled | Equation | Inequality | Matrix | Ratio | Based
 
+
+def is_region(shape: Shape) -> bool:
+    """Return whether a shape is a set of real numbers, such as ``(0, 1]``, ``0 < x and x < 1``."""
+    if isinstance(shape, Group) and shape.joined_by and len(shape.items) > 1:
+        return all(isinstance(item, Labelled) and is_region(item.value) for item in shape.items)
+    return isinstance(shape, (Interval, Region))
+
+
 EMPTY = Group("set", ())
 REALS = Interval(Leaf("-\\infty"), Leaf("\\infty"), False, False)

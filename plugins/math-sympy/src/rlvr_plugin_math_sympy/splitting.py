@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 
 _CONNECTOR = re.compile(
-    r"\s*(?:[,;]\s*)?(?:\\text\{\s*,?\s*(and|or)\s*\}|(?<![A-Za-z\\])(and|or)(?![A-Za-z])|(或者?|和|以及|及))\s*"
+    r"\s*(?:[,;]\s*)?(?:\\text\{\s*,?\s*(and|or)\s*\}|(?<![A-Za-z\\])(and|or)(?![A-Za-z])|(或者?|和|以及|及|且|并且))\s*"
     r"|\s*\\(?:lor|vee|land|wedge)(?![A-Za-z])\s*|\s*;\s*",
     re.I,
 )
-_RELATION = re.compile(r"<=|>=|!=|==|[=<>]|\\in(?![A-Za-z])")
+_RELATION = re.compile(r"<=|>=|!=|==|[=<>≈]|\\in(?![A-Za-z])")
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 
 
@@ -56,9 +57,15 @@ def split_connectors(text: str) -> tuple[list[str], str]:
         pieces.append(text[start : match.start()])
         start = match.end()
         name = (match[1] or match[2] or match[3] or "").lower()
-        word = {"或": "or", "或者": "or", "和": "and", "以及": "and", "及": "and"}.get(
-            name, name
-        ) or word
+        word = {
+            "或": "or",
+            "或者": "or",
+            "和": "and",
+            "以及": "and",
+            "及": "and",
+            "且": "and",
+            "并且": "and",
+        }.get(name, name) or word
         word = "or" if "lor" in match[0] or "vee" in match[0] else word
     pieces.append(text[start:])
     return [piece for piece in pieces if piece.strip(" ,")], word
@@ -93,6 +100,16 @@ def split_items(text: str, *, thousands: bool = True) -> list[str]:
             start = index + 1
     pieces.append(text[start:].strip())
     return [piece for piece in pieces if piece]
+
+
+def without_thousands(text: str) -> str:
+    """Return an expression without the commas in its numbers; those in brackets are left."""
+    if "," not in text:
+        return text
+    outside = set(top_level(text))
+    return _GROUPED.sub(
+        lambda match: match[0].replace(",", "") if match.start() in outside else match[0], text
+    )
 
 
 def split_relations(text: str) -> tuple[list[str], list[str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rlvr_plugin_math_sympy.chains import disagreeing_member
+from rlvr_plugin_math_sympy.labels import has_variables, is_label, is_variable
 from rlvr_plugin_math_sympy.shapes import (
     EMPTY,
     REALS,
@@ -33,14 +34,14 @@ MAX_ITEMS = 200
 
 
 _MATRIX = re.compile(
-    r"(?P<factor>[^{}]*?|-?\\frac\{\w+\}\{\w+\})\\begin\{(?P<kind>[pbB]?matrix|smallmatrix|array)\}"
+    r"(?P<factor>[^{}=]*?|-?\\frac\{\w+\}\{\w+\})\\begin\{(?P<kind>[pbB]?matrix|smallmatrix|array)\}"
     r"(?:\{[lcr| ]*\})?(?P<body>.*)\\end\{(?P=kind)\}[)\]]?",
     re.S,
 )
 _BASED = re.compile(
     r"[(]?(?:\\text\{)?(?P<digits>[0-9A-Fa-f]+)\}?[)]?\s*"
-    r"(?:_\s*(?:\{\s*(?:\\text\{)?\s*(?P<braced>\w+)\s*\}?\s*\}"
-    r"|(?P<bare>\d+))|\s*(?:\\text\{\s*)?\(?\s*(?:in )?base[ -](?P<words>\w+)\s*\)?\s*\}?)"
+    r"(?:_\s*(?:\{\s*(?:\\text\{)?\s*\(?(?P<braced>\w+)\)?\s*\}?\s*\}|(?P<bare>\d+))"
+    r"|\s*(?:\\text\{\s*)?\(?\s*(?:in )?base(?:[ -]|\s*\}\s*)(?P<words>\w+)\s*\)?\s*\}?)"
 )
 _BASE_NAMES = {
     name: base
@@ -68,15 +69,20 @@ _BASE_NAMES = {
 _CLOCK = re.compile(
     r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:\\text\{)?\s*([AaPp]\.?\s?[Mm]\.?)?\s*\}?"
 )
-_VARIABLE = re.compile(r"\\?[A-Za-z]+'*(?:_(?:\{\w+\}|\w))?")
-_LETTER = re.compile(r"(?:[A-Za-z]|\\(?!infty|pi|frac|sqrt|text)[A-Za-z]+)'*(?:_(?:\{\w+\}|\w))?")
-_HEAD = re.compile(r"[A-Za-z]{1,3}'*(?:_\w)?(?:\^\{-1\})?\s*\(\s*[A-Za-z\\][A-Za-z, ]*\)")
-_WORDS = re.compile(
-    r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+"
-    r"|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)"
+_POINT = re.compile(r"(?P<name>[A-Z]'*(?:_\w)?)\s*(?P<place>\([^()]*\))")
+_CASES = re.compile(
+    r"(?:\\\{\s*)?\\begin\{(?P<kind>d?cases|array|aligned)\}(?:\{[lcr| ]*\})?"
+    r"(?P<body>[^&]*)\\end\{(?P=kind)\}",
+    re.S,
 )
+_IMPLIES = ("\\Rightarrow", "\\Longrightarrow", "\\implies", "\\therefore", "\\iff")
 _NESTED_LISTS = re.compile(r"\[(?:\s*\[[^\[\]]+\]\s*(?:,(?=\s*\[)|(?=\s*\]$)))+\]")
+_COMMAND = re.compile(r"\\(?!text)[A-Za-z]+")
+_FOUR_LETTERS = re.compile(r"[A-Za-z]{4}")
 _SINGLE_TEXT = re.compile(r"\s*\\text\{([^{}]*)\}\s*")
+_LABELLED_NUMBER = re.compile(
+    r"(?P<label>[^=,]+?)\s*=\s*(?P<value>[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,=]*)"
+)
 _ONE_NUMBER = re.compile(r"[-+$€£¥ ]*\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d.])[^,]*")
 OPERATIONS: tuple[tuple[str, Operation], ...] = (
     ("\\cup", "union"),
@@ -91,9 +97,15 @@ def read(text: str, depth: int = 0) -> Shape:
     text = _french(text.strip().strip(",;").strip())
     if depth > 6:
         return Leaf(text)
-    simple = _simple(text)
+    simple = _simple(text) or _concluded(text, depth)
     if simple is not None:
         return simple
+    cases = _CASES.fullmatch(text)
+    if cases is not None:
+        return _list(_rows(cases["body"]), "and", depth)
+    number = _LABELLED_NUMBER.fullmatch(text)
+    if number is not None and is_label(number["label"]):
+        return _labelled(number["label"], number["value"], depth)
     parts, connector = split_connectors(text)
     if len(parts) > 1:
         return _list(parts, connector, depth)
@@ -147,10 +159,36 @@ def _simple(text: str) -> Shape | None:
     return _matrix(matrix) if matrix is not None else None
 
 
+def _rows(body: str) -> list[str]:
+    rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", body)]
+    return [row for row in rows if row]
+
+
 def _matrix(match: re.Match[str]) -> Matrix:
-    rows = [row.strip() for row in re.split(r"\\\\(?:\[[^\]]*\])?", match["body"])]
-    cells = [tuple(cell.strip() for cell in row.split("&")) for row in rows if row]
+    cells = [tuple(cell.strip() for cell in row.split("&")) for row in _rows(match["body"])]
     return Matrix(tuple(cells), match["factor"].strip().rstrip("*").removesuffix("\\cdot").strip())
+
+
+def _concluded(text: str, depth: int) -> Shape | None:
+    """Return what follows from the last implication; two values for one thing contradict."""
+    for arrow in _IMPLIES:
+        text = "\0".join(split_top(text, arrow))
+    *before, last = (step.strip(" ,") for step in text.split("\0"))
+    if not before or not all((*before, last)):
+        return None
+    conclusion = read(last, depth + 1)
+    for step in before[:MAX_ITEMS]:
+        premise = read(step, depth + 1)
+        (name, value), (other, concluded) = _statement(premise), _statement(conclusion)
+        if name == other and disagreeing_member([value, concluded], loosely=False):
+            return Equation(value, concluded)
+    return conclusion
+
+
+def _statement(shape: Shape) -> tuple[str, str]:
+    if isinstance(shape, Labelled):
+        return shape.label, shape.right
+    return "", shape.text if isinstance(shape, Leaf) else ""
 
 
 def _list(parts: list[str], connector: str, depth: int) -> Shape:
@@ -178,50 +216,22 @@ def _region(text: str, depth: int) -> Shape | None:
 
 def _related(text: str, depth: int) -> Shape | None:
     sides, operators = split_relations(text)
-    if operators[:1] == ["="] and not sides[0]:
-        return read(text.lstrip("= "), depth + 1)
+    if operators[:1] in (["="], ["≈"]) and not sides[0]:
+        return read(text.lstrip("=≈ "), depth + 1)
     if not operators or any(not side for side in sides):
         return None
     if operators == ["\\in"]:
         return Labelled(sides[0], read(sides[1], depth + 1), sides[1])
-    if all(operator == "=" for operator in operators):
-        return _equalities(sides, depth)
-    if "=" in operators or "\\in" in operators:
+    if all(operator in ("=", "≈") for operator in operators):
+        return _equalities(sides, depth, loosely="≈" in operators)
+    if not {"=", "≈", "\\in"}.isdisjoint(operators):
         return None
     return _inequalities(sides, operators)
 
 
-def is_label(side: str) -> bool:
-    """Return whether the left side of an equality only names the value on its right."""
-    compact = side.replace(" ", "")
-    if _HEAD.fullmatch(compact) or _LETTER.fullmatch(compact) or _WORDS.fullmatch(side.strip()):
-        return True
-    inner = enclosed(side, "(", ")")
-    return inner is not None and all(_LETTER.fullmatch(part.strip()) for part in inner.split(","))
-
-
-def is_variable(label: str) -> bool:
-    """Return whether a label is one variable, such as ``x`` or ``x_1``."""
-    return _LETTER.fullmatch(label.replace(" ", "")) is not None
-
-
-def has_variables(text: str) -> bool:
-    """Return whether an expression holds a symbol other than pi, e and i."""
-    bare = re.sub(
-        r"\\text\{[^{}]*\}|\\[A-Za-z]*(?:frac|sqrt|pi|cdot|times|infty|sin|cos|tan|ln|log)",
-        "",
-        text,
-    )
-    return bool(
-        re.search(
-            r"(?<![A-Za-z])(?![ei](?![A-Za-z]))[A-Za-z]", re.sub(r"\bsqrt\b|\bpi\b", "", bare)
-        )
-    )
-
-
-def _equalities(sides: list[str], depth: int) -> Shape:
+def _equalities(sides: list[str], depth: int, *, loosely: bool) -> Shape:
     first, last = sides[0], sides[-1]
-    disagreeing = disagreeing_member(sides)
+    disagreeing = disagreeing_member(sides, loosely=loosely)
     if disagreeing is not None:
         return Equation(disagreeing, last)
     if is_label(first):
@@ -278,19 +288,32 @@ def _bracketed(text: str, depth: int) -> Shape | None:
         inner = enclosed(text, opening, closing)
         if inner is None:
             continue
-        items = split_items(inner, thousands=False)
+        rows = split_top(inner, ";")
+        if opening == "[" and len(rows) > 1 and "," in inner:
+            return Matrix(tuple(tuple(split_items(row, thousands=False)) for row in rows), "")
+        items = _members(inner)
         if len(items) > 1:
             shapes = tuple(read(item, depth + 1) for item in items[:MAX_ITEMS])
             return Group("bracket" if opening == "[" else "tuple", shapes)
         single = read(inner, depth + 1)
         return Leaf(text) if isinstance(single, Leaf) else single
+    point = _POINT.fullmatch(text)
+    if point is not None and not is_label(text):
+        place = read(point["place"], depth + 1)
+        if isinstance(place, Group) and place.kind == "tuple":
+            return Labelled(point["name"], place, point["place"])
     return _half_open(text, depth)
+
+
+def _members(inner: str) -> list[str]:
+    parts = [part.strip() for part in split_top(inner, ";")]
+    return parts if len(parts) > 1 and all(parts) else split_items(inner, thousands=False)
 
 
 def _half_open(text: str, depth: int) -> Shape | None:
     if len(text) < 5 or text[0] not in "([]" or text[-1] not in ")][":
         return None
-    ends = split_items(text[1:-1], thousands=False)
+    ends = _members(text[1:-1])
     if len(ends) != 2 or (
         text[0] + text[-1] in ("()", "[]") and enclosed(text, text[0], text[-1]) is None
     ):
@@ -329,7 +352,7 @@ def _value(text: str, depth: int) -> Shape:
             digits = (str(int(clock[1])), clock[2], *([clock[3]] if clock[3] else []))
             return Ratio(digits, True, re.sub(r"[^a-z]", "", (clock[4] or "").lower()))
         parts = [part.strip() for part in split_top(text, ":")]
-        if len(parts) > 1 and all(parts) and not re.search(r"[A-Za-z]{4}", text.replace("\\", "")):
+        if len(parts) > 1 and all(parts) and not _FOUR_LETTERS.search(_COMMAND.sub("", text)):
             return Ratio(tuple(parts), False)
     words = re.fullmatch(r"([\d.]+) to ([\d.]+)", text)
     return Ratio((words[1], words[2]), False) if words else Leaf(text)

@@ -109,15 +109,25 @@ def _ranged(node: Node) -> Any:
     """Return the closed form of a sum of a polynomial; any other sum is one opaque symbol."""
     import sympy
 
-    low, high, body = (_build(argument) for argument in node.args)
-    index = _symbol(str(node.value))
-    indexed = any(_subscript_holds(symbol.name, str(node.value)) for symbol in body.free_symbols)
+    name = str(node.value)
+    # A bound i or e is no constant.
+    free = f"{name}'" if name in ("i", "e") else name
+    low, high, body = (_build(_rebound(argument, name, free)) for argument in node.args)
+    index = _symbol(free)
+    indexed = any(_subscript_holds(symbol.name, name) for symbol in body.free_symbols)
     closed = node.op == "sum" and index.is_Symbol and not indexed and body.is_polynomial(index)
     if closed and low.is_finite is not False and high.is_finite is not False:
         terms = sympy.Poly(body, index)
         if terms.degree() <= MAX_SUMMED_DEGREE and len(terms.free_symbols_in_domain) <= 2:
             return sympy.summation(terms.as_expr(), (index, low, high))
     return sympy.Symbol(f"opaque {_serial(node, {})}", real=True)
+
+
+def _rebound(node: Node, name: str, new: str) -> Node:
+    if name == new:
+        return node
+    args = tuple(_rebound(argument, name, new) for argument in node.args)
+    return Node(node.op, args, new if node.value == name else node.value)
 
 
 def _subscript_holds(name: str, variable: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlvr_plugin_math_sympy.modifiers import changes_number, leading_multiplier
+from rlvr_plugin_math_sympy.modifiers import changes_number, leading_multiplier, names_things
 
 _TABLE = """
 mm millimeter millimetre 毫米
@@ -21,7 +21,8 @@ mg milligram 毫克
 g gram gramme 克
 kg kilogram kilo 千克 公斤
 t ton tonne 吨
-lb pound lbs 磅
+lb lbs 磅
+pound
 oz ounce
 ml milliliter millilitre mL 毫升
 L liter litre l 升
@@ -50,6 +51,51 @@ kW kilowatt
 V volt
 A ampere amp
 K kelvin
+kWh
+kJ kilojoule
+kN kilonewton
+kPa kilopascal
+MHz megahertz
+GHz gigahertz
+kHz kilohertz
+dB decibel
+eV
+cal calorie
+kcal kilocalorie
+MB megabyte
+GB gigabyte
+TB terabyte
+byte
+bit
+ohm Ω 欧姆
+farad
+henry
+tesla
+watt-hour
+rpm
+atm atmosphere
+acre 英亩
+hectare 公顷
+gallon gal 加仑
+quart
+pint
+cup
+tablespoon tbsp
+teaspoon tsp
+ounce
+carat 克拉
+knot
+lightyear light-year 光年
+decade
+century centuries 世纪
+won 韩元
+yen 日元
+peso
+baht
+ruble
+franc
+person people 人 个人
+child children
 Pa pascal
 °C celsius degreecelsius degreescelsius
 °F fahrenheit degreefahrenheit degreesfahrenheit
@@ -67,12 +113,12 @@ _PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "�
 
 _EXPONENT = r"(?:\s*\^\s*\{?(?P<exp>-?\d)\}?)?"
 _TEXT_UNIT = re.compile(
-    r"\s*\\text\{\s*(?P<unit>[A-Za-z\u4e00-\u9fffµ°./ $%'-]{1,60}?(?:\^\{?\d\}?)?)\s*\}"
+    r"\s*/?\s*\\text\{\s*(?P<unit>[A-Za-z\u4e00-\u9fffµ°./ $%'-]{1,60}?(?:\^\{?-?\d\}?)?)\s*\}"
     + _EXPONENT
     + r"\s*$"
 )
 _WORD_UNIT = re.compile(r"(?P<unit>[A-Za-z°][A-Za-z°./ -]{0,60}?)" + _EXPONENT + r"\s*$")
-_HAN_UNIT = re.compile(r"\s*\(?(?P<unit>[\u4e00-\u9fff]{1,8})\)?\s*$")
+_HAN_UNIT = re.compile(r"\s*\(?(?P<unit>[\u4e00-\u9fff]{1,8}(?:/[\u4e00-\u9fff]{1,4})?)\)?\s*$")
 _SYMBOL_UNIT = re.compile(r"\s*(?P<unit>°(?:\s*[CF])?|[$€£¥₹¢])\s*$")
 _LEADING = re.compile(r"\s*(?P<sign>[-+]?)\s*(?P<unit>[$€£¥₹])\s*(?=[-+\d.\\])")
 _LEADING_CODE = re.compile(r"\s*(?P<unit>US\$|USD|EUR|GBP|RMB|CNY|Rs\.?)\s*(?=[-+\d.])")
@@ -86,18 +132,19 @@ class Measured:
     unit: str
 
 
-def split_unit(text: str, *, bare_letters: bool) -> Measured:
+def split_unit(text: str, *, bare_letters: bool, trusted: bool = False) -> Measured:
     """Split the unit off a tidied answer.
 
     Args:
         text: A tidied answer that is not a list, a tuple or a relation.
         bare_letters: Whether a spaced letter after a number (``5 m``) may be a unit.
+        trusted: Whether any word after a number is a unit, as in a ground truth.
     """
     for leading in (_LEADING, _LEADING_CODE):
         match = leading.match(text)
         if match is not None:
             sign = match.groupdict().get("sign") or ""
-            rest = split_unit(sign + text[match.end() :], bare_letters=False)
+            rest = split_unit(sign + text[match.end() :], bare_letters=False, trusted=trusted)
             name = canonical_unit(match["unit"].removeprefix("US").rstrip("."))
             known = {
                 "USD": "usd",
@@ -114,11 +161,13 @@ def split_unit(text: str, *, bare_letters: bool) -> Measured:
     for pattern in (_SYMBOL_UNIT, _TEXT_UNIT, _HAN_UNIT):
         match = pattern.search(text)
         if match is not None and match.start() > 0:
-            return _measured(text, match, match["unit"], known_only=False)
-    return _split_words(text, bare_letters=bare_letters)
+            return _measured(text, match, match["unit"], known_only=False, trusted=trusted)
+    return _split_words(text, bare_letters=bare_letters, trusted=trusted)
 
 
-def _measured(text: str, match: re.Match[str], unit: str, *, known_only: bool) -> Measured:
+def _measured(
+    text: str, match: re.Match[str], unit: str, *, known_only: bool, trusted: bool
+) -> Measured:
     head = text[: match.start()].rstrip()
     groups = match.groupdict()
     words = unit.split()
@@ -131,7 +180,7 @@ def _measured(text: str, match: re.Match[str], unit: str, *, known_only: bool) -
     if changes_number(unit):
         return Measured(text, "")
     name = canonical_unit(unit)
-    if known_only and not _is_known(name):
+    if not _is_known(name) and (known_only or not (trusted or names_things(unit, head))):
         return Measured(text, "")
     return Measured(head, name + (f"^{groups['exp']}" if groups.get("exp") else ""))
 
@@ -139,7 +188,7 @@ def _measured(text: str, match: re.Match[str], unit: str, *, known_only: bool) -
 _NUMERIC_HEAD = re.compile(r"[\d.,%})! ]$")
 
 
-def _split_words(text: str, *, bare_letters: bool) -> Measured:
+def _split_words(text: str, *, bare_letters: bool, trusted: bool) -> Measured:
     """Split trailing words off a number: ``42 apples``, ``42 cm^2``, ``10 m/s``, ``42cm``."""
     start = _words_start(text)
     if start <= 0 or not _NUMERIC_HEAD.search(text[:start]):
@@ -156,7 +205,7 @@ def _split_words(text: str, *, bare_letters: bool) -> Measured:
         if not (bare_letters and spaced and unit in _CANONICAL):
             return Measured(text, "")
     short = len(letters) <= 3 and " " not in unit
-    return _measured(text, match, unit, known_only=short)
+    return _measured(text, match, unit, known_only=short, trusted=trusted)
 
 
 def _symbol_pair(unit: str) -> bool:
@@ -178,7 +227,8 @@ def _words_start(text: str) -> int:
 def canonical_unit(unit: str) -> str:
     """Return one name for a unit however it is spelled: ``square metres`` is ``m^2``."""
     unit = unit.strip().strip(".")
-    unit = re.sub(r"\s*(?:/|每)\s*|\s+per\s+", "/", unit)
+    unit = re.sub(r"\s*(?:/|每)\s*|(?:^|\s+)per\s+", "/", unit)
+    unit = re.sub(r"[ .]([A-Za-z]+)\^\{?-(\d)\}?", r"/\1^\2", unit).replace("^1", "")
     return "/".join(_canonical_factor(part) for part in unit.split("/"))
 
 
@@ -200,6 +250,9 @@ def _canonical_factor(unit: str) -> str:
     for name in (folded, folded.removesuffix("s"), folded.removesuffix("es")):
         if name in _FOLDED:
             return _FOLDED[name] + power
+    symbols = unit.split()
+    if len(symbols) > 1 and all(symbol in _CANONICAL for symbol in symbols):
+        return ".".join(sorted(_CANONICAL[symbol] for symbol in symbols)) + power
     last = unit.casefold().split()[-1] if unit.split() else ""
     return (last.removesuffix("s") if len(last) > 3 else last) + power
 
@@ -208,4 +261,4 @@ _KNOWN = frozenset(_CANONICAL.values())
 
 
 def _is_known(name: str) -> bool:
-    return all(part.split("^")[0] in _KNOWN for part in name.split("/"))
+    return all(part.split("^")[0] in _KNOWN for part in re.split(r"[/.]", name.removeprefix("/")))
