@@ -48,3 +48,17 @@ def kl(logp, reference, kind):
 def random_arm(seed, prompt_id, index, rate=0.5):
     digest = hashlib.sha256(f"{seed}|{prompt_id}|{index}".encode()).digest()
     return int(int.from_bytes(digest[:8], "big") / 2**64 < rate)
+
+
+def overlong(length, limit=20480, cache=4096):
+    free = limit - cache
+    return 0.0 if length <= free else (free - length) / cache if length <= limit else -1.0
+
+
+def kimi_length(lengths, passed):
+    lengths, passed = np.asarray(lengths, float), np.asarray(passed, bool)
+    spread = lengths.max() - lengths.min()
+    if spread == 0:
+        return np.zeros(len(lengths))
+    value = 0.5 - (lengths - lengths.min()) / spread
+    return np.where(passed, value, np.minimum(0.0, value))

@@ -46,6 +46,11 @@ class Session(Protocol):
         """Of the sampling distribution; every log-probability of the session is taken at it."""
         ...
 
+    @property
+    def max_completion_tokens(self) -> int:
+        """Tokens at which a completion is cut off."""
+        ...
+
     def sample(
         self,
         rows: Sequence[Row],

@@ -48,6 +48,11 @@ class StepSession:
         """Of the sampling distribution."""
         return self.runtime.stack.rollout.temperature
 
+    @property
+    def max_completion_tokens(self) -> int:
+        """Tokens at which a completion is cut off."""
+        return self.runtime.stack.rollout.max_completion_tokens
+
     def share(self, rows: Sequence[Row]) -> list[Row]:
         """Return this process's part of the prompts of a step, in order.
 
