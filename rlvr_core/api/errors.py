@@ -204,6 +204,14 @@ def shortened(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
+def exception_text(exc: BaseException) -> str:
+    """Return the type and the message of an exception, also of one whose message cannot be made."""
+    try:
+        return f"{type(exc).__name__}: {exc}"
+    except Exception:  # noqa: BLE001 - a plugin's own exception class may be broken too
+        return f"{type(exc).__name__}, whose message cannot be shown"
+
+
 def described(value: object) -> str:
     """Return the type of a value and its text, cut at 80 characters, for use in a message."""
     return "None" if value is None else f"{type(value).__name__} {shortened(repr(value), 80)}"

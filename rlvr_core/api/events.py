@@ -43,6 +43,7 @@ STEP_METRICS = frozenset(
         "entropy",
         "parse_failure_rate",
         "failures",
+        "agreement",
         "loss",
         "grad_norm",
         "updates",

@@ -147,6 +147,12 @@ class Verifier(Plugin):
     depends on its settings sets it in its constructor."""
     environment: ClassVar[Sequence[str]] = ()
     """Names of the environment variables it needs; no others reach its workers."""
+    members_key: ClassVar[str | None] = None
+    """Of a verifier that asks others: the setting that lists them, as entries of a stack.
+
+    Core has every member judge each row, under its own model and in workers of its own. Then
+    `rlvr_verify` runs in the process that asked, and each row's `ground_truth` is a mapping of the
+    members' names to their verdicts, whose scores are put on a scale from 0 to 1."""
 
     def judge(
         self,

@@ -102,6 +102,7 @@ def _stack(name: str) -> tuple[dict[str, DataSource], Path, Routes]:
     from rlvr_core.api.plugin import Verifier
     from rlvr_core.config.load import load_stack
     from rlvr_core.data.route import Routes
+    from rlvr_core.plugins.members import ground_truth_model
     from rlvr_core.plugins.resolve import resolve_stack
 
     resolved = resolve_stack(load_stack(name))
@@ -111,7 +112,7 @@ def _stack(name: str) -> tuple[dict[str, DataSource], Path, Routes]:
         if (source := getattr(resolved.stack.data, split)) is not None
     }
     verifiers = {
-        instance: (loaded.plugin.GroundTruth, loaded.ref.plugin)
+        instance: (ground_truth_model(loaded.ref), loaded.ref.plugin)
         for instance, loaded in resolved.verifiers.items()
         if isinstance(loaded.plugin, Verifier)
     }

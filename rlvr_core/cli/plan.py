@@ -16,6 +16,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.plugins.plan import PlannedPlugin, PlannedStage, plan_by_stage
 from rlvr_core.train.plan import RunPlan, plan_run
+from rlvr_core.verification.plan import with_members
 
 if TYPE_CHECKING:
     from rlvr_core.train.prepare import Prepared
@@ -97,7 +98,8 @@ def _stage_json(stage: PlannedStage) -> dict[str, Json]:
 def _line(plugin: PlannedPlugin) -> str:
     marks = [plugin.blame, *(["core's default"] if plugin.is_default else [])]
     marks += ["around the others"] if plugin.is_wrapper else []
-    return f"{plugin.name}  ({', '.join(marks)})"
+    line = f"{plugin.name}  ({', '.join(marks)})"
+    return "\n".join([line, *(f"  asks {member}" for member in plugin.members)])
 
 
 def _numbers(plan: RunPlan) -> Table:
@@ -125,10 +127,13 @@ def _numbers(plan: RunPlan) -> Table:
 
 def _environment(prepared: Prepared) -> dict[str, list[str]]:
     """Return the environment variables that each verifier's workers are given."""
+    loaded = prepared.resolved.verifiers.values()
+    refs = [ref for ref, _ in with_members((one.ref, one.entry) for one in loaded)]
+    classes = [(ref.name, ref.load_class()) for ref in refs]
     return {
-        name: list(loaded.plugin.environment)
-        for name, loaded in prepared.resolved.verifiers.items()
-        if isinstance(loaded.plugin, Verifier) and loaded.plugin.environment
+        name: list(cls.environment)
+        for name, cls in classes
+        if issubclass(cls, Verifier) and cls.environment
     }
 
 

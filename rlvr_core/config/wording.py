@@ -155,8 +155,9 @@ def _model_at(model: type[BaseModel] | None, loc: Path) -> type[BaseModel] | Non
     for part in loc:
         if model is None:
             return None
-        if isinstance(part, str) and part in model.model_fields:
-            model = _model_in(model.model_fields[part].annotation)
+        if isinstance(part, str):
+            named = {field.alias or name: field for name, field in model.model_fields.items()}
+            model = _model_in(named[part].annotation) if part in named else model
     return model
 
 

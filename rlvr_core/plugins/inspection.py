@@ -36,7 +36,7 @@ def inspect_apart(ref: PluginRef, timeout_s: float = TIMEOUT_S) -> Mapping[str, 
         ``{"api", "hooks", "config", "ground_truth"}``, or ``{"error": {…}}`` with the fields of an
         `RlvrError`.
     """
-    request = json.dumps(asdict(replace(ref, config={})))
+    request = json.dumps(asdict(replace(ref, config={}, members=())))
     with subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
         [sys.executable, "-m", "rlvr_core.plugins.inspection", request],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
@@ -76,7 +76,7 @@ def describe(cls: type[Plugin]) -> dict[str, Json]:
 
 def _main(request: str) -> None:
     fields = json.loads(request)
-    ref = PluginRef(**{**fields, "family": Family(fields["family"])})
+    ref = PluginRef(**{**fields, "family": Family(fields["family"]), "members": ()})
     try:
         result: Mapping[str, Json] = describe(check_class(ref, ref.load_class()))
     except PluginError as error:

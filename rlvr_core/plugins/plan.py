@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from rlvr_core.api.plugin import Family
 from rlvr_core.api.verdicts import Json
-from rlvr_core.config.models import PLUGIN_LISTS, PluginEntry
+from rlvr_core.config.models import PLUGIN_LISTS
 from rlvr_core.config.rules import VERIFIER_KEYS
 from rlvr_core.config.yaml_source import render_yaml
 from rlvr_core.plugins.hooks import implementations
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
+from rlvr_core.plugins.settings import written_entry
 from rlvr_core.plugins.stages import STAGES, Stage
 
 
@@ -25,6 +26,8 @@ class PlannedPlugin(NamedTuple):
     is_default: bool
     is_wrapper: bool
     """It runs around the others of this stage."""
+    members: tuple[str, ...] = ()
+    """Names and plugins of the verifiers that it asks."""
 
 
 class PlannedStage(NamedTuple):
@@ -50,10 +53,10 @@ def resolved_yaml(resolved: ResolvedStack) -> str:
     data: dict[str, Json] = {}
     for key, value in stack.model_dump(mode="json").items():
         if key in PLUGIN_LISTS:
-            is_verifier = key == Family.VERIFIERS.value
-            data[key] = [_entry(entry, is_verifier) for entry in getattr(stack, key)]
+            words = VERIFIER_KEYS if key == Family.VERIFIERS.value else ()
+            data[key] = [written_entry(entry, words) for entry in getattr(stack, key)]
         elif key == "control":
-            data[key] = None if stack.control is None else _entry(stack.control, False)
+            data[key] = None if stack.control is None else written_entry(stack.control)
         else:
             data[key] = value
     return render_yaml(data)
@@ -67,19 +70,14 @@ def _at(stage: Stage, resolved: ResolvedStack) -> tuple[PlannedPlugin, ...]:
         plugins.append(resolved.control)
     return tuple(
         PlannedPlugin(
-            loaded.name, loaded.ref.plugin, loaded.ref.blame, loaded.is_default, found.is_wrapper
+            loaded.name,
+            loaded.ref.plugin,
+            loaded.ref.blame,
+            loaded.is_default,
+            found.is_wrapper,
+            tuple(f"{one.entry.name} ({one.ref.blame})" for one in loaded.ref.members),
         )
         for loaded in plugins
         for found in implementations(type(loaded.plugin))
         if found.hook == stage.hook
     )
-
-
-def _entry(entry: PluginEntry, is_verifier: bool) -> Json:
-    settings: dict[str, Json] = {}
-    if entry.plugin != entry.name:
-        settings["plugin"] = entry.plugin
-    if is_verifier:
-        settings |= {key: getattr(entry, key) for key in VERIFIER_KEYS}
-    settings |= entry.config
-    return {entry.name: settings} if settings else entry.name

@@ -12,10 +12,17 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
-from rlvr_core.api.errors import EnvironmentFault, PluginError, RlvrError, StackError
+from rlvr_core.api.errors import (
+    EnvironmentFault,
+    PluginError,
+    RlvrError,
+    StackError,
+    exception_text,
+)
 from rlvr_core.api.plugin import Family, Plugin
 from rlvr_core.api.verdicts import Json
-from rlvr_core.plugins.failures import exception_text, import_failure
+from rlvr_core.config.models import PluginEntry
+from rlvr_core.plugins.failures import import_failure
 
 _ENTRY_POINT_VALUE = re.compile(r"\s*(?P<module>[\w.]+)\s*:\s*(?P<attribute>[\w.]+)\s*(\[.*\])?\s*")
 
@@ -37,6 +44,8 @@ class PluginRef:
     """The plugin's own settings as given, defaults not filled in."""
     report_url: str | None = None
     """Where faults of the plugin are reported."""
+    members: tuple[Member, ...] = ()
+    """The verifiers that it asks, in the order of its settings."""
 
     @property
     def blame(self) -> str:
@@ -147,3 +156,12 @@ class PluginRef:
                 cause=problems,
                 fix=f"rlvr plugins show {self.plugin} --load lists its settings",
             ) from exc
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A verifier that another one asks, with the entry that names it."""
+
+    ref: PluginRef
+    entry: PluginEntry
+    """Its name is the member's among the others; that of `ref` is unique in the stack."""

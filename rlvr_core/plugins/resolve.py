@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -20,8 +20,9 @@ from rlvr_core.plugins.failures import combined
 from rlvr_core.plugins.hooks import answers
 from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.loader import Wanted, load_classes
+from rlvr_core.plugins.members import complete
 from rlvr_core.plugins.ref import PluginRef
-from rlvr_core.plugins.settings import full_settings, validate_settings
+from rlvr_core.plugins.settings import validate_settings
 from rlvr_core.plugins.stages import FIRST_RESULT_HOOKS, VERIFY
 
 T = TypeVar("T")
@@ -101,10 +102,10 @@ class _Candidate:
         """True when it stands at ``control``, and not in a list of the stack."""
         return self.loc == _CONTROL
 
-    def construct(self) -> LoadedPlugin:
+    def construct(self, index: PluginIndex) -> LoadedPlugin:
         plugin = self.wanted.ref.construct_with(self.cls, self.config)
         # With every default written out: a version must not depend on how a stack is spelt.
-        ref = replace(self.wanted.ref, config=full_settings(self.config))
+        ref = complete(self.wanted.ref, self.cls, self.config, self.wanted.origin, index)
         return LoadedPlugin(ref, self.entry, plugin, self.wanted.origin, self.is_default)
 
 
@@ -133,10 +134,12 @@ def resolve_stack(stack_file: StackFile, index: PluginIndex | None = None) -> Re
     _validate(candidates, stack_file)
     order = list(Family)
     candidates.sort(key=lambda candidate: order.index(candidate.wanted.ref.family))
-    built = _each([candidate.construct for candidate in candidates], "plugins cannot be used")
-    loaded = list(zip(candidates, built, strict=True))
+    constructs = [partial(candidate.construct, index) for candidate in candidates]
+    loaded = list(zip(candidates, _each(constructs, "plugins cannot be used"), strict=True))
+    if problems := list(_two_meanings(loaded)):
+        raise stack_file.error(problems, "RLVR-S104")
     return ResolvedStack(
-        stack=_filled(stack, candidates),
+        stack=_filled(stack, loaded),
         plugins=tuple(plugin for candidate, plugin in loaded if not candidate.is_control),
         control=next((plugin for candidate, plugin in loaded if candidate.is_control), None),
         file=stack_file,
@@ -160,13 +163,13 @@ def resolve_plugin(
     installed = index.find(family, name, "command line")
     ref = installed.ref(instance_name or installed.name, dict(config))
     [cls] = load_classes([Wanted(installed, ref, "the command line")])
-    _, problems = validate_settings(cls, family, config, ())
-    if problems:
+    validated, problems = validate_settings(cls, family, config, ())
+    if validated is None or problems:
         lines = [f"{'.'.join(map(str, one.loc[1:]))}: {one.message}" for one in problems]
         raise StackError(
             "RLVR-S102", f"settings of {installed.name!r}: " + "\n  ".join(lines), origin=ref.blame
         )
-    return ref
+    return complete(ref, cls, validated, "command line", index)
 
 
 def _load(
@@ -284,15 +287,34 @@ def _useless_concurrency(candidates: Sequence[_Candidate]) -> Iterator[Problem]:
             )
 
 
-def _filled(stack: Stack, candidates: Sequence[_Candidate]) -> Stack:
+def _two_meanings(loaded: Sequence[tuple[_Candidate, LoadedPlugin]]) -> Iterator[Problem]:
+    """Yield members given by their name alone that an entry of the stack gives other settings."""
+    by_name = {plugin.name: plugin for candidate, plugin in loaded if not candidate.is_control}
+    for candidate, plugin in loaded:
+        key = str(getattr(candidate.cls, "members_key", None))
+        bare = [isinstance(one, str) for one in candidate.entry.config.get(key, ())]
+        for place, one in enumerate(plugin.ref.members):
+            same = by_name.get(one.entry.name)
+            if same is None or same is plugin or not any(bare[place : place + 1]):
+                continue
+            if same.ref.plugin == one.ref.plugin and same.ref.config != one.ref.config:
+                written = one.entry.name
+                yield Problem(
+                    (*candidate.loc, "config", key, place),
+                    f"{written!r} has settings of its own in the stack, which do not hold for a "
+                    f"member; write those of the member too: '{written}: {{…}}'",
+                )
+
+
+def _filled(stack: Stack, loaded: Sequence[tuple[_Candidate, LoadedPlugin]]) -> Stack:
     lists: dict[str, list[PluginEntry]] = {family.value: [] for family in Family}
     control = None
-    for one in candidates:
-        entry = one.entry.model_copy(update={"config": full_settings(one.config)})
-        if one.is_control:
+    for candidate, plugin in loaded:
+        entry = plugin.entry.model_copy(update={"config": dict(plugin.ref.config)})
+        if candidate.is_control:
             control = entry
         else:
-            lists[one.wanted.ref.family.value].append(entry)
+            lists[plugin.family.value].append(entry)
     return stack.model_copy(update={**lists, "control": control})
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rlvr_core.api.plugin import RESERVED_CONFIG_KEYS, Family, Plugin
 from rlvr_core.api.verdicts import Json
+from rlvr_core.config.models import PluginEntry
 from rlvr_core.config.positions import Problem
 from rlvr_core.config.wording import keys_of, problems_of, unknown_key
 from rlvr_core.config.yaml_source import Path
@@ -45,8 +48,41 @@ def validate_settings(
 
 
 def full_settings(config: BaseModel) -> dict[str, Json]:
-    """Return validated settings as JSON with every default written out."""
-    return config.model_dump(mode="json", by_alias=True)
+    """Return validated settings as JSON, every default written out, the same in each process."""
+    written: dict[str, Json] = _ordered(config, config.model_dump(mode="json", by_alias=True))
+    return written
+
+
+def written_entry(entry: PluginEntry, words: Sequence[str] = ()) -> Json:
+    """Return an entry as a stack file has it, with its settings and these of core's words."""
+    settings: dict[str, Json] = {}
+    if entry.plugin != entry.name:
+        settings["plugin"] = entry.plugin
+    settings |= {word: getattr(entry, word) for word in words}
+    settings |= entry.config
+    return {entry.name: settings} if settings else entry.name
+
+
+def _ordered(value: Any, written: Json) -> Json:
+    """Return what `value` was written as, with the members of sets in an order of their own.
+
+    A set is written in the order of its hash table, which differs between processes.
+    """
+    if isinstance(value, BaseModel) and isinstance(written, dict):
+        fields = type(value).model_fields.items()
+        names = {field.serialization_alias or field.alias or name: name for name, field in fields}
+        return {
+            key: _ordered(getattr(value, names[key]), item) if key in names else item
+            for key, item in written.items()
+        }
+    if isinstance(value, set | frozenset) and isinstance(written, list):
+        return sorted(written, key=lambda item: json.dumps(item, sort_keys=True))
+    if isinstance(value, Mapping) and isinstance(written, dict) and len(value) == len(written):
+        pairs = zip(value.values(), written.items(), strict=True)
+        return {key: _ordered(inner, item) for inner, (key, item) in pairs}
+    if isinstance(value, list | tuple) and isinstance(written, list) and len(value) == len(written):
+        return [_ordered(inner, item) for inner, item in zip(value, written, strict=True)]
+    return written
 
 
 def _not_finite(value: Json, loc: Path) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
+from rlvr_core.evaluate.agreement import Agreement, summed_agreement
 from rlvr_core.report.read import Run
 
 _COLUMNS = ("verifier", "version", "status", "failure", "latency_s")
@@ -46,6 +47,11 @@ def verifier_health(run: Run) -> list[VerifierHealth]:
             if row["failure"]:
                 tally.failures[row["failure"]] += 1
     return [_health(name, tallies[name]) for name in sorted(tallies)]
+
+
+def agreements(run: Run) -> list[Agreement]:
+    """Return how often members of verifiers that ask others agreed, over all steps."""
+    return summed_agreement(line.get("agreement") or {} for line in run.metrics)
 
 
 def _health(name: str, tally: _Tally) -> VerifierHealth:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rlvr_core.evaluate.agreement import Agreement
 from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.evaluate.statistics import PairedDifference
 from rlvr_core.report.compare import Accuracy, ArmComparison, Change, FormatShare
+from rlvr_core.report.health import agreements
 from rlvr_core.report.read import Run
 
 MINUS = "\N{MINUS SIGN}"
@@ -31,6 +33,7 @@ def sentences(
         )
     said += [_gain(c) for c in changes if c.arm == "verifier" and rewarding[c.split] == c.grader]
     said += [_format(share) for share in shares if share.arm == "verifier"]
+    said += [sentence for name, run in both if run for sentence in _agreements(name, run)]
     if control is None:
         said.append("There is no control arm, so nothing can be said about what caused the change.")
     else:
@@ -166,6 +169,21 @@ def _smallest(paired: PairedDifference) -> str:
     return (
         f"the smallest change that {paired.prompts} prompts would show is about "
         f"{100 * paired.resolvable:.1f} points"
+    )
+
+
+def _agreements(arm: str, run: Run) -> list[str]:
+    """Say how often the members of a verifier that asks others contradicted each other."""
+    return [_agreement(arm, one) for one in agreements(run) if one.judged]
+
+
+def _agreement(arm: str, one: Agreement) -> str:
+    kappa = "" if one.kappa is None else f", kappa {one.kappa:.2f}"
+    return (
+        f"{one.verifier}, in the training of the {arm} arm: {one.first} and {one.second} disagreed "
+        f"on {one.disagreed} of {one.judged} completions that both judged "
+        f"({percent(one.disagreed / one.judged)}{kappa}); {one.first} alone passed "
+        f"{one.first_passed}, {one.second} alone {one.second_passed}."
     )
 
 

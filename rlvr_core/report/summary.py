@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 
 from rlvr_core.api.verdicts import Json
+from rlvr_core.evaluate.agreement import Agreement
 from rlvr_core.evaluate.layout import EVALS, MANIFEST, METRICS, STACK
 from rlvr_core.report.compare import (
     Accuracy,
@@ -18,7 +19,7 @@ from rlvr_core.report.compare import (
     format_share,
     splits,
 )
-from rlvr_core.report.health import VerifierHealth, verifier_health
+from rlvr_core.report.health import VerifierHealth, agreements, verifier_health
 from rlvr_core.report.read import Record, Run
 from rlvr_core.report.sentences import sentences
 
@@ -50,6 +51,8 @@ class Arm:
     tokens_per_s: float | None
     """Sampled tokens over that time."""
     health: list[VerifierHealth]
+    agreements: list[Agreement]
+    """Of the members of verifiers that ask others, in training."""
     event_kinds: dict[str, int]
     unreadable_lines: int
 
@@ -156,6 +159,7 @@ def _arm(name: str, run: Run) -> Arm:
         train_seconds=seconds,
         tokens_per_s=tokens / seconds if seconds else None,
         health=verifier_health(run),
+        agreements=agreements(run),
         event_kinds=dict(kinds.most_common()),
         unreadable_lines=run.unreadable_lines,
     )

@@ -11,6 +11,7 @@ from rlvr_core.api.errors import listed, shortened
 from rlvr_core.api.plugin import Resource, Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json, Status, Verdict
+from rlvr_core.plugins.members import ground_truth_model
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.rl.keyed_random import keyed_generator
 from rlvr_core.selfcheck.bench import Bench
@@ -108,7 +109,7 @@ def _questions(
     for loaded in bench.prepared.resolved.verifiers.values():
         if not isinstance(loaded.plugin, Verifier):
             continue
-        rows = _rows_of(loaded.name, loaded.plugin, bench.prepared.splits["train"])[:count]
+        rows = _rows_of(loaded, bench.prepared.splits["train"])[:count]
         asked = [
             RawRow(
                 id=f"selfcheck/{row.id}/{number}",
@@ -124,18 +125,18 @@ def _questions(
             yield _Questions(loaded, loaded.plugin, asked)
 
 
-def _rows_of(name: str, verifier: Verifier, rows: Sequence[Row]) -> list[Row]:
+def _rows_of(loaded: LoadedPlugin, rows: Sequence[Row]) -> list[Row]:
     """Return the rows that are routed to a verifier; for one without any, all that it understands.
 
     Such a verifier only grades evaluations, of rows that were written for another.
     """
-    own = [row for row in rows if row.verifier == name]
-    return own or [row for row in rows[:BLANK_ROWS] if _understands(verifier, row)]
+    own = [row for row in rows if row.verifier == loaded.name]
+    return own or [row for row in rows[:BLANK_ROWS] if _understands(loaded, row)]
 
 
-def _understands(verifier: Verifier, row: Row) -> bool:
+def _understands(loaded: LoadedPlugin, row: Row) -> bool:
     try:
-        verifier.GroundTruth.model_validate(dict(row.ground_truth))
+        ground_truth_model(loaded.ref).model_validate(dict(row.ground_truth))
     except ValidationError:
         return False
     return True

@@ -9,6 +9,7 @@ from statistics import fmean
 
 from rlvr_core.api.rollouts import FinishReason, Group
 from rlvr_core.api.verdicts import Json, Status
+from rlvr_core.evaluate.agreement import count_agreement
 from rlvr_core.evaluate.layout import PARSE_FAILURES
 from rlvr_core.train.update import UpdateResult
 
@@ -78,6 +79,7 @@ def step_record(
         "entropy": fmean(entropies) if entropies else None,
         "parse_failure_rate": _share(unparsed, len(judged)),
         "failures": dict(sorted(failures.items())),
+        "agreement": count_agreement((one.verifier, one.diagnostics) for one in verdicts),
         **_of_update(result),
         "learning_rate": learning_rate,
         "tokens": tokens,

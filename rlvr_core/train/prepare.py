@@ -14,6 +14,7 @@ from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.load import load_stack
 from rlvr_core.data.load import describe_split, load_splits
+from rlvr_core.plugins.members import ground_truth_model
 from rlvr_core.plugins.resolve import ResolvedStack, resolve_stack
 
 
@@ -82,7 +83,7 @@ def prepare(
             fix=f"add data.{absent[0]} to the stack",
         )
     models: dict[str, type[BaseModel]] = {
-        name: loaded.plugin.GroundTruth
+        name: ground_truth_model(loaded.ref)
         for name, loaded in resolved.verifiers.items()
         if isinstance(loaded.plugin, Verifier)
     }

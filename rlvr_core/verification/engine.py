@@ -15,6 +15,7 @@ from rlvr_core.config.models import PluginEntry, VerificationSection
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import plan
 from rlvr_core.verification.health import Record, VerifierHealth
+from rlvr_core.verification.panel import Panel
 from rlvr_core.verification.pump import Pump
 from rlvr_core.verification.rows import RawRow
 from rlvr_core.verification.tasks import Task
@@ -44,11 +45,16 @@ class VerifyEngine:
         local_processes: int = 1,
         seed: int = 0,
     ) -> None:
-        found = [plan.instance(ref, entry, settings) for ref, entry in refs]
+        found = [plan.instance(ref, entry, settings) for ref, entry in plan.with_members(refs)]
         instances = [instance for instance in found if instance is not None]
-        self.plans = plan.plan_pools(instances, plan.cpu_processes(settings, local_processes))
+        working = [instance for instance in instances if not instance.ref.members]
+        self.plans = plan.plan_pools(working, plan.cpu_processes(settings, local_processes))
         """The worker processes that are used, for the printed plan of a run."""
         self._seed = seed
+        by_name = {each.name: each for each in instances}
+        self._panels = {
+            each.name: Panel(each, by_name, seed) for each in instances if each.ref.members
+        }
         self._records = {each.name: Record(each, settings) for each in instances}
         self._changed = threading.Condition()
         self._waiting: set[tuple[str, str]] = set()
@@ -115,6 +121,8 @@ class VerifyEngine:
             PluginError: The verifier exceeded its error budget (RLVR-V101) or cannot be started.
         """
         self._submit(verifier, rows, is_resubmission_allowed=True)
+        if verifier in self._panels:
+            return self._judge_together(self._panels[verifier], rows)
         keys = [(verifier, row.id) for row in rows]
         with self._changed:
             for key in keys:
@@ -201,6 +209,15 @@ class VerifyEngine:
                 cause=f"the verifiers are: {listed(self._records) or 'none'}",
                 fix="route the row to one of them, or add the verifier to the stack",
             )
+        if verifier in self._panels:
+            panel = self._panels[verifier]
+            for member in panel.members:
+                self._submit(
+                    member,
+                    panel.rows_for(member, rows),
+                    is_resubmission_allowed=is_resubmission_allowed,
+                )
+            return
         tasks = []
         with self._changed:
             self._start_pump()
@@ -214,6 +231,17 @@ class VerifyEngine:
                     raise ValueError(f"row {row.id!r} waits for {verifier!r} already")
         if tasks and self._pump is not None:
             self._pump.put(tasks)
+
+    def _judge_together(self, panel: Panel, rows: Sequence[RawRow]) -> list[Verdict]:
+        """Return the verdicts of a verifier that asks others, from theirs."""
+        found = {
+            member: self.judge(member, panel.rows_for(member, rows)) for member in panel.members
+        }
+        verdicts = panel.verdicts(rows, found)
+        with self._changed:
+            for row, verdict in zip(rows, verdicts, strict=True):
+                self._records[panel.name].add(row, verdict)
+        return verdicts
 
     def _raise_failure(self, verifiers: Iterable[str]) -> None:
         """Raise what keeps any of `verifiers` from answering. The lock is held."""

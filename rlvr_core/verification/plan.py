@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rlvr_core.api.plugin import Resource, Verifier
 from rlvr_core.config.models import PluginEntry, VerificationSection
@@ -33,6 +34,7 @@ class Instance:
     resource: Resource
     environment: tuple[str, ...]
     lowest_score: float
+    highest_score: float
     timeout_s: float
     fails_on_timeout: bool
     concurrency: int
@@ -76,10 +78,25 @@ def instance(ref: PluginRef, entry: PluginEntry, settings: VerificationSection) 
         resource=cls.resource,
         environment=tuple(sorted(cls.environment)),
         lowest_score=cls.score_range[0],
+        highest_score=cls.score_range[1],
         timeout_s=entry.timeout_s or settings.timeout_s,
         fails_on_timeout=(entry.on_timeout or settings.on_timeout) == "fail",
         concurrency=entry.concurrency or DEFAULT_CONCURRENCY,
     )
+
+
+def with_members(
+    refs: Iterable[tuple[PluginRef, PluginEntry]],
+) -> Iterator[tuple[PluginRef, PluginEntry]]:
+    """Yield plugins with their entries, and after each the verifiers that it asks, and theirs."""
+    for ref, entry in refs:
+        yield ref, entry
+        # Deadlines of the entry that asks hold for members without deadlines of their own.
+        own = {"timeout_s": entry.timeout_s, "on_timeout": entry.on_timeout}
+        yield from with_members(
+            (member.ref, member.entry.model_copy(update=_unset(member.entry, own)))
+            for member in ref.members
+        )
 
 
 def plan_pools(instances: Sequence[Instance], cpu_processes: int) -> list[PoolPlan]:
@@ -106,6 +123,11 @@ def cpu_processes(settings: VerificationSection, local_processes: int) -> int:
     except AttributeError:
         cores = os.cpu_count() or 1
     return max(1, (cores - 1) // max(1, local_processes))
+
+
+def _unset(entry: PluginEntry, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the values that an entry does not set itself."""
+    return {word: value for word, value in values.items() if getattr(entry, word) is None}
 
 
 def _pool(members: Sequence[Instance], processes: int) -> PoolPlan:

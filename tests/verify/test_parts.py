@@ -56,6 +56,7 @@ def chunk():
         version="0.1.0+abc",
         resource=Resource.CPU,
         environment=(),
+        highest_score=1.0,
         lowest_score=0.0,
         timeout_s=10.0,
         fails_on_timeout=False,
