@@ -242,6 +242,11 @@ _LISTED_OPTIONS = re.compile(
 """``A. 3 B. 4``: options after the marker, not a sentence about one of them."""
 # "The answer is 4..." trails off at the end of its line; in a box, or before more, 4... goes on.
 _TRAILING_OFF = re.compile(r"(?<![\d.])(\d+)\s*(?:\.{3,}|…)$")
+# "Final Answer: The largest n is 34": the sentence says it once more.
+_TOLD = re.compile(
+    r"(?:the|there|so|thus|hence|therefore|it|we|he|she|they)\s[^=]*\b(?:is|are|was|were|equals|has|have)\s",
+    re.I,
+)
 _OPENING_NOISE = re.compile(r"[\s$*:：`]*(?:\\\[|\\\()?[\s$*`]*")
 
 
@@ -259,6 +264,11 @@ def _claim_text(rest: str, *, whole_line: bool) -> str:
     claim = body[: end.start()] if end else body
     claim = _TRAILING_OFF.sub(r"\1", _REMARK.sub("", claim).strip())
     claim = re.sub(r"(?:\$\$?|\\\]|\\\)|\*\*)\s*$", "", claim).strip()
+    told = _TOLD.match(claim)
+    if told is not None:
+        claim, lead = claim[told.end() :].strip(), ""
+        if _NEGATION.match(claim):
+            return ""
     if claim.count("$") % 2 == 1 and not lead:
         claim = claim.replace("$", "", 1)
     return lead + claim

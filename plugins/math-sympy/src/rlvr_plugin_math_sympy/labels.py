@@ -15,8 +15,9 @@ _WORDS = re.compile(
     r"(?:\\text\{[^{}]*\}|[A-Za-z\u4e00-\u9fff][A-Za-z\u4e00-\u9fff ]+"
     r"|[|\\a-zA-Z{} ]*\\angle[ A-Za-z]+)"
 )
-_LETTER_RATIO = re.compile(r"[A-Za-z]{1,2}(?::[A-Za-z]{1,2}){1,5}")
-_SUBSCRIPTED = re.compile(r"[A-Za-z]_\{[^{}]{1,40}\}")
+_SUBSCRIPT = r"(?:_\{[^{}]{1,40}\}|_\w)?"
+_LETTER_RATIO = re.compile(rf"[A-Za-z]{{1,2}}{_SUBSCRIPT}(?::[A-Za-z]{{1,2}}{_SUBSCRIPT}){{1,5}}")
+_SUBSCRIPTED = re.compile(rf"[A-Za-z]{_SUBSCRIPT}")
 _DERIVATIVE = re.compile(r"\\frac\{d[^{}]{0,9}\}\{d[A-Za-z](?:\^\{?\d\}?)?\}")
 _CALL = re.compile(
     r"(?!x)(?:[A-Za-z]|[A-Z][a-z]{1,3}|\\mathbb\{[A-Z]\})'*(?:_\w|_\{\w+\})?(?=[(\[])"
@@ -25,6 +26,7 @@ _FUNCTION = re.compile(
     r"\\?(?:arc)?(?:sin|cos|tan|cot|sec|csc|log|ln|lg|max|min|gcd|lcm|det|dim|arg)(?![a-z])"
 )
 _LENGTH = re.compile(r"\|(?:[^|]*[A-Z][^|]*|\\(?:vec|overline|overrightarrow|mathbf)[^|]*|[zw])\|")
+_LENGTHS = re.compile(r"\\frac\{[A-Z]{2,3}\}\{[A-Z]{2,3}\}|[A-Z]{2,3}\s*/\s*[A-Z]{2,3}")
 _CONSTANTS = frozenset({"pi", "e", "i"})
 
 
@@ -78,7 +80,7 @@ def is_named(side: str) -> bool:
     if call is not None:
         rest = side[call.end() :]
         return enclosed(rest, rest[0], {"(": ")", "[": "]"}[rest[0]]) is not None
-    return _FUNCTION.match(side) is not None or _LENGTH.fullmatch(side) is not None
+    return bool(_FUNCTION.match(side) or _LENGTH.fullmatch(side) or _LENGTHS.fullmatch(side))
 
 
 def _symbols(node: Node) -> set[str]:

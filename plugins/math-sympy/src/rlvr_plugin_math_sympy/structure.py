@@ -238,7 +238,7 @@ def _equalities(sides: list[str], depth: int, *, loosely: bool) -> Shape:
         return _labelled(first, last, depth)
     if len(sides) == 2 and is_label(last):
         return _labelled(last, first, depth)
-    if len(sides) > 2 or not has_variables(first):
+    if len(sides) > 2 or not (has_variables(first) or has_variables(last)):
         return read(last, depth + 1)
     return Equation(first, last)
 
@@ -267,7 +267,7 @@ def _inequalities(sides: list[str], operators: list[str]) -> Shape | None:
     if operators[0].startswith(">"):
         sides, operators = sides[::-1], [op.replace(">", "<") for op in operators[::-1]]
     closed = [operator == "<=" for operator in operators]
-    if len(sides) == 3 and is_variable(sides[1]):
+    if len(sides) == 3 and is_label(sides[1]):
         span = Interval(Leaf(sides[0]), Leaf(sides[2]), *closed)
         return Labelled(sides[1].replace(" ", ""), span, "")
     if len(sides) != 2:

@@ -143,7 +143,8 @@ def _serial(node: Node, bound: dict[str, str]) -> str:
         stem, _, subscript = str(node.value).partition("_")
         renamed = re.sub(r"[A-Za-z]", lambda match: bound.get(match[0], match[0]), subscript)
         head = f"{node.op} {bound.get(stem, stem)} {renamed}"
-    return f"({head} {' '.join(_serial(argument, bound) for argument in node.args)})"
+    parts = [_serial(argument, bound) for argument in node.args]
+    return f"({head} {' '.join(sorted(parts) if node.op in ('add', 'mul') else parts)})"
 
 
 def _apply(op: str, args: list[Any]) -> Any:

@@ -175,7 +175,7 @@ def _measured(
     if len(counted) < len(words) and not (counted and changes_number(" ".join(counted))):
         rest = canonical_unit(" ".join(counted)) if counted else ""
         return Measured(f"({head})*{factor}", "" if rest == "of" else rest)
-    if unit.casefold() in ("percent", "percents", "per cent", "pct"):
+    if unit.casefold() in ("percent", "percents", "percentage", "per cent", "pct"):
         return Measured(head + "%", "")
     if changes_number(unit):
         return Measured(text, "")
