@@ -32,6 +32,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "train": ("rlvr_core.cli.train:train", "Train a model on a stack."),
     "eval": ("rlvr_core.cli.eval:evaluate", "Measure a checkpoint on held-out data."),
     "verify": ("rlvr_core.cli.verify:verify", "Judge completions with one verifier."),
+    "rescore": ("rlvr_core.cli.rescore:rescore", "Judge the stored rollouts of a run again."),
     "selfcheck": ("rlvr_core.cli.selfcheck:selfcheck", "Check a stack's plugins on a tiny model."),
     "demo": ("rlvr_core.cli.demo:demo", "Train a small model on arithmetic and show the gain."),
     "report": ("rlvr_core.cli.report:report", "Write the report page of a run."),

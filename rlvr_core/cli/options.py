@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from rlvr_core.api.errors import StackError
+
+if TYPE_CHECKING:
+    from rlvr_core.api.verdicts import Json
 
 StackPath = Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")]
 Overrides = Annotated[
@@ -13,3 +19,24 @@ Overrides = Annotated[
     typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def plugin_settings(pairs: Sequence[str]) -> dict[str, Json]:
+    """Return the settings given as ``KEY=VALUE``, values read as YAML.
+
+    Raises:
+        StackError: RLVR-S106, one is not of that form.
+    """
+    from rlvr_core.config.yaml_source import parse_value
+
+    settings = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals):
+            raise StackError(
+                "RLVR-S106",
+                f"--config {pair!r} cannot be used",
+                fix="write --config key=value, for example --config tolerance=1e-6",
+            )
+        settings[key] = parse_value(value, f"--config {key}")
+    return settings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from rlvr_core.api.errors import DataError, StackError, shortened
+from rlvr_core.api.errors import DataError, exception_text, shortened
 
 if TYPE_CHECKING:
     from rlvr_core.api.verdicts import Json, Verdict
@@ -48,13 +48,14 @@ def verify(
 
     Shows the rows that are not as expected, or all where nothing is expected; 50 at most.
     """
+    from rlvr_core.cli.options import plugin_settings
     from rlvr_core.config.models import VerificationSection
     from rlvr_core.verification.api import verify_labelled
 
     settings = VerificationSection(workers=workers, timeout_s=timeout_s, max_error_rate=1.0)
     rows, problems = _read(file)
     verdicts = verify_labelled(
-        plugin, rows, _settings(config or []), settings, origin=_name(file), problems=problems
+        plugin, rows, plugin_settings(config or []), settings, origin=_name(file), problems=problems
     )
     lines = [
         _merged(label, row, verdict) for (label, row), verdict in zip(rows, verdicts, strict=True)
@@ -79,7 +80,7 @@ def _read(file: str) -> tuple[list[tuple[str, Any]], list[str]]:
         raise DataError(
             "RLVR-D101",
             f"{_name(file)} could not be read",
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             fix="give a file of JSON lines in UTF-8, or - for standard input",
         ) from exc
     rows: list[tuple[str, Any]] = []
@@ -95,22 +96,6 @@ def _read(file: str) -> tuple[list[tuple[str, Any]], list[str]]:
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON value")
-
-
-def _settings(pairs: Sequence[str]) -> dict[str, Json]:
-    from rlvr_core.config.yaml_source import parse_value
-
-    settings = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals):
-            raise StackError(
-                "RLVR-S106",
-                f"--config {pair!r} cannot be used",
-                fix="write --config key=value, for example --config tolerance=1e-6",
-            )
-        settings[key] = parse_value(value, f"--config {key}")
-    return settings
 
 
 def _merged(label: str, row: Mapping[str, Any], verdict: Verdict) -> dict[str, Json]:

@@ -63,7 +63,7 @@ class Run:
 
         Args:
             step: One of `rollout_steps`.
-            columns: Only these columns; all by default.
+            columns: Only these columns; all by default. One that the file does not have is None.
 
         Raises:
             RunFolderError: RLVR-T104, when the file is missing or damaged.
@@ -161,7 +161,9 @@ def _check_arms(run: Run, control: Run) -> None:
 
 def _read_table(file: Path, columns: Sequence[str] | None) -> list[Record]:
     try:
-        table = pq.read_table(file, columns=None if columns is None else list(columns))
+        there = pq.read_schema(file).names
+        wanted = there if columns is None else [name for name in columns if name in there]
+        table = pq.read_table(file, columns=wanted)
     except (OSError, pa.ArrowException) as error:
         raise RunFolderError(
             "RLVR-T104",
@@ -170,5 +172,6 @@ def _read_table(file: Path, columns: Sequence[str] | None) -> list[Record]:
             cause=str(error),
             fix="restore the file from a copy of the run folder",
         ) from error
+    absent = dict.fromkeys(columns or ())
     rows: list[Record] = table.to_pylist()
-    return rows
+    return [{**absent, **row} for row in rows] if absent else rows

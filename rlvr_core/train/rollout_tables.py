@@ -30,6 +30,7 @@ _COMPLETION_FIELDS = [
     ("sampled_under", pa.string()),
     ("trained_under", pa.string()),
     ("ground_truth", pa.string()),
+    ("metadata", pa.string()),
     ("completion", pa.string()),
     ("segments", pa.list_(_SEGMENT)),
     ("finish_reason", pa.string()),
@@ -132,6 +133,7 @@ def _completion_columns(rollout: Rollout) -> dict[str, Json]:
         "sampled_under": _if_other(rollout.sampled_under, row.prompt),
         "trained_under": _if_other(rollout.trained_under, row.prompt),
         "ground_truth": to_json_text(row.ground_truth),
+        "metadata": to_json_text(row.metadata) if row.metadata else None,
         "completion": storable(rollout.completion),
         "segments": [
             {

@@ -21,6 +21,7 @@ ALLOWED = {
     "rollout": {"api", "config", "rl"},
     "evaluate": {"api", "config", "verification", "data", "rollout", "rl"},
     "report": {"api", "evaluate"},
+    "rescore": {"api", "config", "plugins", "verification", "evaluate", "report"},
     "train": {
         "api", "config", "plugins", "rl", "models", "verification", "data", "rollout", "evaluate",
     },
@@ -29,7 +30,7 @@ ALLOWED = {
     },
     "cli": {
         "api", "config", "plugins", "models", "verification", "data", "rollout", "evaluate",
-        "report", "train", "selfcheck", "monitors",
+        "report", "rescore", "train", "selfcheck", "monitors",
     },
     "recipes": set(),
 }  # fmt: skip

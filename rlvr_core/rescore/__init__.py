@@ -1,0 +1,1 @@
+"""Judging the stored rollouts of a run again, and telling what changed."""
