@@ -31,6 +31,7 @@ CATALOGUE: dict[str, str] = {
     "RLVR-V101": "a verifier exceeded its error budget",
     "RLVR-V102": "a verifier worker could not be started",
     "RLVR-V103": "no verifier of that name answers `rlvr_verify`",
+    "RLVR-V104": "a completion has no verdict, and another trainer cannot leave it out",
     # D: data
     "RLVR-D101": "a data file could not be read",
     "RLVR-D102": "rows of a data file are not usable",

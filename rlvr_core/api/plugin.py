@@ -142,6 +142,8 @@ class Verifier(Plugin):
     """Model of what a data row must say for this verifier (`verifier.type` excepted)."""
     resource: ClassVar[Resource] = Resource.CPU
     score_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """The lowest and the highest score. A plugin whose range depends on its settings takes it from
+    one called ``score_range``, in its constructor."""
     pass_mark: float | None = None
     """A score at or above it is ``passed``. Default: the top of `score_range`. A plugin whose mark
     depends on its settings sets it in its constructor."""
@@ -153,6 +155,15 @@ class Verifier(Plugin):
     Core has every member judge each row, under its own model and in workers of its own. Then
     `rlvr_verify` runs in the process that asked, and each row's `ground_truth` is a mapping of the
     members' names to their verdicts, whose scores are put on a scale from 0 to 1."""
+
+    @classmethod
+    def version_parts(cls, config: Any) -> Json:
+        """Return what else decides its verdicts, and so is part of their version.
+
+        Beside source, settings and declared dependencies, which core counts: such as the digest of
+        a file that a setting names, or the version of a library that is not declared.
+        """
+        return None
 
     def judge(
         self,

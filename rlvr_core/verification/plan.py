@@ -72,13 +72,14 @@ def instance(ref: PluginRef, entry: PluginEntry, settings: VerificationSection) 
     cls = ref.load_class()
     if not issubclass(cls, Verifier):
         return None
+    lowest_score, highest_score = ref.config.get("score_range", cls.score_range)
     return Instance(
         ref=ref,
         version=stamped_version(ref),
         resource=cls.resource,
         environment=tuple(sorted(cls.environment)),
-        lowest_score=cls.score_range[0],
-        highest_score=cls.score_range[1],
+        lowest_score=float(lowest_score),
+        highest_score=float(highest_score),
         timeout_s=entry.timeout_s or settings.timeout_s,
         fails_on_timeout=(entry.on_timeout or settings.on_timeout) == "fail",
         concurrency=entry.concurrency or DEFAULT_CONCURRENCY,

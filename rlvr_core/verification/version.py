@@ -19,7 +19,8 @@ from types import ModuleType
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rlvr_core.api.plugin import API_VERSION
+from rlvr_core.api.plugin import API_VERSION, Verifier
+from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.ref import PluginRef
 
 _CORE = "rlvr-core"
@@ -36,6 +37,7 @@ def stamped_version(ref: PluginRef) -> str:
         "source": source_digest(ref.value.partition(":")[0].strip()),
         "contract": _folder_digest(Path(sys.modules[f"{_CORE_PACKAGE}.api"].__path__[0])),
         "settings": dict(ref.config),
+        "more": _more(ref),
         "dependencies": dependency_versions(ref.distribution),
         "members": [[member.entry.name, stamped_version(member.ref)] for member in ref.members],
         "api": API_VERSION,
@@ -43,6 +45,14 @@ def stamped_version(ref: PluginRef) -> str:
     }
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True, default=repr)
     return f"{ref.version}+{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def _more(ref: PluginRef) -> Json:
+    """Return what the class of `ref` itself counts among the reasons for a verdict."""
+    cls = ref.load_class()
+    if not issubclass(cls, Verifier) or cls.version_parts is Verifier.version_parts:
+        return None
+    return cls.version_parts(cls.Config.model_validate(dict(ref.config)))
 
 
 def source_digest(module: str) -> str:

@@ -17,6 +17,7 @@ ALLOWED = {
     "builtin": {"api", "rl"},
     "monitors": {"api", "rl"},
     "verification": {"api", "config", "plugins"},
+    "adapters": {"api", "config", "plugins", "verification", "data"},
     "data": {"api", "config", "rl"},
     "rollout": {"api", "config", "rl"},
     "evaluate": {"api", "config", "verification", "data", "rollout", "rl"},

@@ -12,7 +12,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 import rlvr_core
-from rlvr_core import api
+from rlvr_core import adapters, api
 from rlvr_core.api import hookspecs
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
@@ -20,7 +20,7 @@ SNAPSHOT = Path(__file__).with_name("public_api.txt")
 
 def described() -> str:
     lines: list[str] = []
-    for module in (rlvr_core, api):
+    for module in (rlvr_core, adapters, api):
         for name in sorted(module.__all__):
             lines += _described(f"{module.__name__}.{name}", getattr(module, name))
     for name, function in sorted(vars(hookspecs).items()):
