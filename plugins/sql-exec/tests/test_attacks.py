@@ -58,6 +58,11 @@ REFUSED = [
     "SELECT (SELECT group_concat(sql) FROM main.sqlite_master) FROM customers",
     "SELECT * FROM pragma_database_list",
     "SELECT * FROM pragma_table_info('customers')",
+    "SELECT count(*) FROM sqlite_master",
+    "SELECT count(*) FROM main.SQLITE_SCHEMA",
+    "SELECT count(*) FROM pragma_table_list",
+    "SELECT count(*) FROM dbstat",
+    "SELECT count(*) FROM fts3tokenize('simple', 'x')",
     "SELECT * FROM dbstat",
     "SELECT * FROM sqlite_dbpage",
     "SELECT current_timestamp FROM customers",
@@ -217,6 +222,28 @@ def test_a_bomb_gets_a_verdict_long_before_the_deadline(ask, name):
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_gets_a_verdict_before_the_deadline_under_the_usual_limits(ask, name):
     _explodes(ask, name)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM CUSTOMERS",
+        "SELECT count(*) FROM main.[Customers]",
+        "WITH x AS (SELECT id FROM customers) SELECT count(*) FROM x",
+        "WITH x AS MATERIALIZED (SELECT id FROM customers) SELECT count(*) FROM x AS y",
+        "SELECT count(*) FROM (SELECT id FROM customers) AS x",
+        "SELECT count(*) FROM customers WHERE EXISTS (SELECT 1 FROM orders)",
+        "SELECT count(*) FROM customers, json_each('[1]')",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 5) "
+        "SELECT count(*) FROM n WHERE EXISTS (SELECT 1 FROM customers)",
+        "SELECT count(*) FILTER (WHERE id > 0) OVER () FROM customers LIMIT 1",
+        "SELECT max(rowid) FROM customers",
+        "SELECT count(*) FROM customers WHERE date('2024-01-31', '+1 month') > '2024-03-01'",
+        "SELECT trim('xx5x', 'x') + 0 FROM customers LIMIT 1",
+    ],
+)
+def test_what_only_reads_tables_is_allowed(ask, sql):
+    assert ask(sql, RIGHT).score == 1
 
 
 def test_special_numbers_are_compared_as_sqlite_gives_them(ask):

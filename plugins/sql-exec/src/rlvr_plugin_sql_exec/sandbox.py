@@ -36,6 +36,7 @@ _STEPS_BETWEEN_LOOKS = 50
 MAX_MESSAGE_CHARACTERS = 300
 """How much is told of what SQLite says, which may quote the query at length."""
 
+_INTERNAL = "sqlite_"
 _CELL_OVERHEAD_BYTES = 64
 _LIMITS = {
     sqlite3.SQLITE_LIMIT_LENGTH: MAX_CELL_BYTES,
@@ -170,7 +171,8 @@ def _table_names(connection: sqlite3.Connection) -> frozenset[str]:
         ).fetchall()
     except sqlite3.Error as error:
         raise OSError(str(error)) from None
-    return frozenset(name for (name,) in found if not name.startswith("sqlite_"))
+    names = (str(name).lower() for (name,) in found)
+    return frozenset(name for name in names if not name.startswith(_INTERNAL))
 
 
 class _Guard:
@@ -185,10 +187,7 @@ class _Guard:
         if action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
             return sqlite3.SQLITE_OK
         if action == sqlite3.SQLITE_READ:
-            if first in self._tables:
-                self.reads = True
-                return sqlite3.SQLITE_OK
-            if first in ALLOWED_TABLE_FUNCTIONS:
+            if self._may_read(str(first).lower(), second):
                 return sqlite3.SQLITE_OK
             self._refused.append(f"reading {first}")
         elif action == sqlite3.SQLITE_FUNCTION:
@@ -198,6 +197,14 @@ class _Guard:
         else:
             self._refused.append("anything but reading")
         return sqlite3.SQLITE_DENY
+
+    def _may_read(self, table: str, column: str | None) -> bool:
+        if table in self._tables:
+            self.reads = True
+            return True
+        # A common table expression of which no column is used comes with its name alone.
+        is_expression = not column and not table.startswith(_INTERNAL)
+        return is_expression or table in ALLOWED_TABLE_FUNCTIONS
 
 
 def _taken(cursor: sqlite3.Cursor, max_rows: int) -> tuple[list[Row], bool]:

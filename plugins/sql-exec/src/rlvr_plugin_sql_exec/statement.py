@@ -81,7 +81,9 @@ def read_statement(sql: str) -> Statement:
         raise _unsafe(f"{verb} is no query")
     if verb not in _QUERY_VERBS:
         raise _malformed("it starts no query")
-    return Statement(sql, _order_end(outer, end=tokens[-1].end + 1))
+    # Semicolons and comments after it are left out: to SQLite's reader they are more statements.
+    end = tokens[-1].end + 1
+    return Statement(sql[:end], _order_end(outer, end))
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -117,14 +119,14 @@ def _words(tokens: Iterable[Token]) -> list[str]:
 
 def _verb(outer: list[Token]) -> str:
     """Return the word that says what the statement does: after the WITH part, if it has one."""
-    words = [word.split()[0] if word else "" for word in _words(outer)]
+    words = [next(iter(word.split()), "") for word in _words(outer)]
     if not words or words[0] != "WITH":
         return words[0] if words else ""
     verbs = (word for word in words if word in _QUERY_VERBS | _OTHER_VERBS)
     return next(verbs, "")
 
 
-def _order_end(outer: list[Token], *, end: int) -> int | None:
+def _order_end(outer: list[Token], end: int) -> int | None:
     # ORDER BY of windows and aggregates stands in parentheses, so this one is the query's own.
     words = _words(outer)
     for index, word in enumerate(words):
