@@ -43,6 +43,7 @@ WANTED = {
             "required": ["a"],
         }
     },
+    "steps": {"steps": ["12 * 8 = 96", "96 / x = 24", "so words agree"], "answer": "x = 4"},
 }
 """A ground truth for each verifier that judges text in its own process."""
 

@@ -67,6 +67,6 @@ def test_every_worked_answer_is_accepted_and_the_next_rows_is_not(judge, worked)
 
 
 def test_worked_answers_can_be_aligned_with(worked):
-    coverage = measure_coverage(Steps.GroundTruth.model_validate(truth) for truth in worked)
+    coverage = measure_coverage([Steps.GroundTruth.model_validate(truth) for truth in worked])
     assert coverage.rows == 1319
     assert coverage.share > 0.95

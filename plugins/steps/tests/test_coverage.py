@@ -52,13 +52,14 @@ def test_training_rows_below_the_least_coverage_are_refused():
 def test_training_rows_with_enough_coverage_are_not():
     (finding,) = Steps(name="steps").rlvr_audit_prompts(rows(6, 4))
     assert finding.severity is Severity.WARN
+    assert Steps(name="steps").rlvr_audit_prompts(rows(6, 0)) == []
 
 
 def test_rows_of_other_verifiers_are_not_looked_at():
     assert Steps(name="mine").rlvr_audit_prompts(rows(0, 3, "other")) == []
-    mixed = [*rows(3, 0, "mine"), *rows(0, 9, "other")]
+    mixed = [*rows(2, 1, "mine"), *rows(0, 9, "other")]
     (finding,) = Steps(name="mine").rlvr_audit_prompts(mixed)
-    assert "3 of 3" in finding.message
+    assert "2 of 3" in finding.message
 
 
 def test_coverage_counts_how_steps_can_be_checked():

@@ -7,8 +7,7 @@ of itself, rewards nothing but the answer.
 from __future__ import annotations
 
 import statistics
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlvr_core.api import Json
@@ -31,20 +30,31 @@ class Coverage:
     """What can be done with some references.
 
     Attributes:
-        rows: How many there are.
-        usable: How many of them are worth aligning with.
-        faults: How many are not, by the first fault found; see `FAULTS`.
+        found: For each reference the first fault found, one of `FAULTS`; None where it is usable.
         median_steps: Steps of the median reference.
         checkable: Share of all steps with an equation.
         numeric: Share of all steps with a number and no equation; the rest is compared by words.
     """
 
-    rows: int
-    usable: int
-    faults: dict[str, int]
+    found: tuple[str | None, ...]
     median_steps: float
     checkable: float
     numeric: float
+
+    @property
+    def rows(self) -> int:
+        """How many references there are."""
+        return len(self.found)
+
+    @property
+    def usable(self) -> int:
+        """How many of them are worth aligning with."""
+        return self.found.count(None)
+
+    @property
+    def faults(self) -> dict[str, int]:
+        """How many are not, by fault."""
+        return {name: self.found.count(name) for name in FAULTS if name in self.found}
 
     @property
     def share(self) -> float:
@@ -71,26 +81,17 @@ class Coverage:
         }
 
 
-def measure_coverage(truths: Iterable[Truth]) -> Coverage:
+def measure_coverage(truths: Sequence[Truth]) -> Coverage:
     """Return on how many references alignment can work."""
-    faults: Counter[str] = Counter()
-    counts: list[int] = []
-    checkable = numeric = 0
-    for truth in truths:
-        faults[fault_of(truth) or ""] += 1
-        steps = truth.reference.steps
-        counts.append(len(steps))
-        checkable += sum(bool(step.equations) for step in steps)
-        numeric += sum(bool(step.numbers) and not step.equations for step in steps)
-    usable = faults.pop("", 0)
-    total = sum(counts) or 1
+    steps = [step for truth in truths for step in truth.reference.steps]
+    checkable = sum(bool(step.equations) for step in steps)
+    numeric = sum(bool(step.numbers) and not step.equations for step in steps)
+    counts = [len(truth.reference.steps) for truth in truths]
     return Coverage(
-        rows=len(counts),
-        usable=usable,
-        faults={name: faults[name] for name in FAULTS if faults[name]},
+        found=tuple(map(fault_of, truths)),
         median_steps=statistics.median(counts) if counts else 0.0,
-        checkable=checkable / total,
-        numeric=numeric / total,
+        checkable=checkable / (len(steps) or 1),
+        numeric=numeric / (len(steps) or 1),
     )
 
 

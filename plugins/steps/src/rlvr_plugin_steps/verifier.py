@@ -23,7 +23,7 @@ from rlvr_core.api import (
     after_reasoning,
     hookimpl,
 )
-from rlvr_plugin_steps.coverage import LEAST_COVERAGE, fault_of, measure_coverage
+from rlvr_plugin_steps.coverage import LEAST_COVERAGE, measure_coverage
 from rlvr_plugin_steps.grading import Grade, grade
 from rlvr_plugin_steps.truth import Truth
 
@@ -87,20 +87,17 @@ class Steps(RowVerifier):
 
     @hookimpl
     def rlvr_audit_prompts(self, rows: Sequence[Row]) -> list[Finding]:
-        """Refuse training rows of which too few have steps to align with."""
+        """Refuse training rows of which too few have steps to align with, and name such rows."""
         own = [row for row in rows if row.verifier == self.name]
-        if not own:
+        coverage = measure_coverage([Truth.model_validate(row.ground_truth) for row in own])
+        faulty = [row for row, fault in zip(own, coverage.found, strict=True) if fault]
+        if not faulty:
             return []
-        truths = [Truth.model_validate(row.ground_truth) for row in own]
-        coverage = measure_coverage(truths)
-        faulty = [row for row, truth in zip(own, truths, strict=True) if fault_of(truth)]
         reasons = ", ".join(f"{count} {fault}" for fault, count in coverage.faults.items())
         message = (
             f"{self.name}: {coverage.usable} of {coverage.rows} references can be aligned with "
-            f"({coverage.share:.0%}, at least {LEAST_COVERAGE:.0%} must)"
+            f"({coverage.share:.0%}, at least {LEAST_COVERAGE:.0%} must); the others: {reasons}"
         )
-        if reasons:
-            message += f"; the others: {reasons}"
         severity = Severity.WARN if coverage.is_enough else Severity.REFUSE
         return [Finding(severity=severity, message=message, rows=faulty)]
 
