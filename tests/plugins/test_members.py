@@ -132,6 +132,14 @@ def test_each_member_gets_its_own_part_and_what_it_knows():
     }
 
 
+def test_the_other_spelling_of_answer_is_read_as_for_one_verifier():
+    ref = reference("exact-match", "judge")
+
+    assert shares(ref, {"expected_answer": "4", "steps": []})["exact-match"] == {"answer": "4"}
+    refused = shares(ref, {"expected_answer": "4", "answer": "5"})["exact-match"]
+    assert refused == {"expected_answer": "4", "answer": "5"}
+
+
 def test_a_key_that_nobody_knows_is_refused_by_each():
     ref = reference("exact-match", "judge")
     truth = {"answer": "4", "steps": [], "anwser": "5"}
