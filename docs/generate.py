@@ -1,7 +1,8 @@
 """Write the reference pages that can be read off the code: CLI, stack file, hooks, error codes.
 
-Run from anywhere: ``python docs/generate.py``. What stands above the marker line of a page is
-written by hand and kept; what stands below is written anew.
+Run from anywhere: ``python docs/generate.py``. The page of bundled verifiers is read off a record
+of measurements. What stands above the marker line of a page is written by hand and kept; what
+stands below is written anew.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import annotated_types
+from bundled_page import bundled_verifiers
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 from typer.models import ArgumentInfo, OptionInfo
@@ -39,14 +41,15 @@ MARKER = "<!-- Below this line: written by docs/generate.py. -->"
 def pages() -> dict[Path, str]:
     """Return the full text of every generated page by its path."""
     parts = {
-        "cli.md": cli_reference(),
-        "stack-file.md": stack_reference(),
-        "hooks.md": hooks_reference(),
-        "error-codes.md": errors_reference(),
+        "reference/cli.md": cli_reference(),
+        "reference/stack-file.md": stack_reference(),
+        "reference/hooks.md": hooks_reference(),
+        "reference/error-codes.md": errors_reference(),
+        "bundled-verifiers.md": bundled_verifiers(),
     }
     found = {}
     for name, generated in parts.items():
-        path = DOCS / "reference" / name
+        path = DOCS / name
         by_hand, marker, _ = path.read_text("utf-8").partition(MARKER)
         if not marker:
             raise SystemExit(f"{path} has no line {MARKER!r}")

@@ -4,7 +4,7 @@
 
 CHECKOUT is a copy of github.com/MantisAI/nervaluate, or its unpacked source archive; its tests are
 run from there, so they need what it needs (pandas). Each call of the strict and of the exact
-strategy is noted, and its F1 compared: exact is strict without types.
+strategy is noted, and its F1 compared: exact is strict without types. Its ends are included ones.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ def main() -> None:
 
 
 def read(args: tuple, kwargs: dict, answer: tuple) -> tuple:
-    wanted, claimed = ([Span(one.label, one.start, one.end) for one in side] for side in args[1:3])
+    wanted, claimed = (
+        [Span(one.label, one.start, one.end + 1) for one in side] for side in args[1:3]
+    )
     return [wanted], [claimed], answer[0].f1
 
 

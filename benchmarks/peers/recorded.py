@@ -71,7 +71,9 @@ class Recorder:
 
 def run_and_compare(recorder: Recorder, tests: Sequence[Path], **config: Any) -> None:
     """Run `tests` under pytest, then print how far f1-extraction agrees with what was noted."""
-    status = pytest.main(["-q", "-p", "no:cacheprovider", *map(str, tests)], plugins=[recorder])
+    status = pytest.main(
+        ["-q", "-o", "addopts=", "-p", "no:cacheprovider", *map(str, tests)], plugins=[recorder]
+    )
     counts: Counter[str] = Counter()
     for question in recorder.questions:
         ours = f1_of(question, **config)
