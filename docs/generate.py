@@ -28,10 +28,12 @@ from typer.models import ArgumentInfo, OptionInfo
 
 import rlvr_core
 from rlvr_core.api import errors, hookspecs
+from rlvr_core.api.plugin import Family
 from rlvr_core.cli import main as cli
 from rlvr_core.config import models
 from rlvr_core.config.yaml_source import parse_yaml
 from rlvr_core.plugins.stages import STAGES
+from rlvr_core.testing.checks import CHECKS, package
 
 DOCS = Path(__file__).parent
 SOURCE = Path(rlvr_core.__file__).parent
@@ -45,6 +47,7 @@ def pages() -> dict[Path, str]:
         "reference/stack-file.md": stack_reference(),
         "reference/hooks.md": hooks_reference(),
         "reference/error-codes.md": errors_reference(),
+        "reference/checks.md": checks_reference(),
         "bundled-verifiers.md": bundled_verifiers(),
     }
     found = {}
@@ -287,6 +290,24 @@ def errors_reference() -> str:
             f"## {code}\n\n{meaning[0].upper() + meaning[1:]}.\n\nExit code {exits}, raised as "
             f"{names}.\n\n**What to do.** {' '.join(advice[code].split())}"
         )
+    return "\n\n".join(sections)
+
+
+def checks_reference() -> str:
+    """Return one table for the checks that every plugin has, and one for each family."""
+    tables = {"Every plugin": package.CHECKS}
+    for family, title in (
+        (Family.VERIFIERS, "Verifiers"),
+        (Family.SAMPLERS, "Samplers"),
+        (Family.ADVANTAGE, "Advantage plugins"),
+        (Family.MONITORS, "Monitors"),
+    ):
+        tables[title] = tuple(one for one in CHECKS[family] if one not in package.CHECKS)
+    sections = []
+    for title, checks in tables.items():
+        rows = [(one.number, one.sentence, ", ".join(one.needs)) for one in checks]
+        lines = [f"## {title}", "", *_table(("check", "what must hold", "needs"), rows)]
+        sections.append("\n".join(lines))
     return "\n\n".join(sections)
 
 

@@ -36,7 +36,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "selfcheck": ("rlvr_core.cli.selfcheck:selfcheck", "Check a stack's plugins on a tiny model."),
     "demo": ("rlvr_core.cli.demo:demo", "Train a small model on arithmetic and show the gain."),
     "report": ("rlvr_core.cli.report:report", "Write the report page of a run."),
-    "plugins": ("", "List, show and diagnose installed plugins."),
+    "plugins": ("", "List, show, diagnose, check and make plugins."),
     "config": ("", "Check, show and copy stack files."),
     "data": ("", "Make and check data."),
 }
@@ -47,6 +47,8 @@ SUB_VERBS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("rlvr_core.cli.plugins:list_plugins", "List installed plugins, importing none."),
         "show": ("rlvr_core.cli.plugins:show", "Show what is known of one plugin."),
         "doctor": ("rlvr_core.cli.plugins:doctor", "Say what is wrong with the installation."),
+        "check": ("rlvr_core.cli.plugin_check:check", "Check one plugin, and count what holds."),
+        "new": ("rlvr_core.cli.plugin_new:new", "Make the project of a new plugin."),
     },
     "config": {
         "check": ("rlvr_core.cli.config:check", "Check a stack file and the plugins it names."),

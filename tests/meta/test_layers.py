@@ -13,7 +13,8 @@ ALLOWED = {
     "plugins": {"api", "config"},
     "rl": {"api"},
     "models": {"api"},
-    "testing": set(),
+    "testing": {"api", "config", "plugins", "verification"},
+    "scaffold": {"api", "plugins"},
     "builtin": {"api", "rl"},
     "monitors": {"api", "rl"},
     "verification": {"api", "config", "plugins"},
@@ -32,6 +33,7 @@ ALLOWED = {
     "cli": {
         "api", "config", "plugins", "models", "verification", "data", "rollout", "evaluate",
         "report", "rescore", "train", "selfcheck", "monitors",
+        "testing", "scaffold",
     },
     "recipes": set(),
 }  # fmt: skip

@@ -1,0 +1,1 @@
+"""The project of a new plugin, made from templates."""
