@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-MEGABYTE = 1_000_000
+from rlvr_core.testing.hostile_texts import MEGABYTE, hostile_texts
+from rlvr_core.testing.hostile_texts import filled as repeated
+
 LONGEST = 199_000
 """A little less than the longest answer that is read at all."""
 LIMIT_S = 10.0  # the deadline a stack gives by default
@@ -30,7 +32,7 @@ ENTRY = '{"text": "Park", "type": "PER", "start": 0, "end": 4}'
 
 
 def filled(unit: str, characters: int = LONGEST) -> str:
-    return (unit * (characters // len(unit) + 1))[:characters]
+    return repeated(unit, characters)
 
 
 BULK = [
@@ -76,12 +78,12 @@ def test_many_claims_against_many_entities_are_paired_fast(judge):
     assert verdict.score == pytest.approx(2 * 500 / 6_000)
 
 
-PIECES = st.sampled_from(
-    ["[", "]", "{", "}", '"', ":", ",", "\\", "\\u", "\\ud800", '"text"', '"type"', '"entities"',
+PIECES = [
+    "[", "]", "{", "}", '"', ":", ",", "\\", "\\u", "\\ud800", '"text"', '"type"', '"entities"',
      '"start"', ENTRY, "[" + ENTRY + "]", '{"PER": ["Mina Park"]}', "null", "true", "NaN", "-1",
      "1e999", "9" * 5000, "Oslo", "Mina Park", "PER", "```", "\n```json\n", "~~~\n", "<think>",
-     "</think>", "\n", " ", "\x00", "\x1b[2J", "\ud800", "\u202e", "\u200b", "'", "“", "//", "[1]"]
-)  # fmt: skip
+     "</think>", "\n", " ", "\x00", "\x1b[2J", "\ud800", "\u202e", "\u200b", "'", "“", "//", "[1]"
+]  # fmt: skip
 NESTED = st.tuples(st.sampled_from(["[", '{"a":', '{"entities":[']), st.integers(1, 3000)).map(
     lambda pair: pair[0] * pair[1]
 )
@@ -95,10 +97,7 @@ VALUES = st.recursive(
     ),
     max_leaves=20,
 ).map(json.dumps)
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
-HOSTILE = st.one_of(
-    st.lists(PIECES, min_size=1, max_size=40).map("".join), NESTED, VALUES, ANY_TEXT
-)
+HOSTILE = st.one_of(hostile_texts(PIECES), VALUES, NESTED)
 
 
 def is_judged(judge, text: str, config: dict) -> None:

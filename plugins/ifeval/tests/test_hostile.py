@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlvr_core.testing.hostile_texts import MEGABYTE, filled, hostile_texts
+
 LIMIT_S = 10.0  # the deadline a stack gives by default
 LIMIT_MEGABYTE_S = 30.0
-MEGABYTE = 1_000_000
 
 COUNT = {"relation": "at least"}
 EVERY_KIND = [
@@ -84,7 +85,7 @@ def test_a_costly_response_is_judged_in_linear_time(judge, unit):
 
 @pytest.mark.parametrize("unit", ["a\u0300\u0323", "\n", "1. ", "*", "<< "])
 def test_a_megabyte_is_judged_in_linear_time(judge, unit):
-    text = (unit * MEGABYTE)[:MEGABYTE]
+    text = filled(unit, MEGABYTE)
     is_judged(judge, text, ("en", "strict", False), LIMIT_MEGABYTE_S)
     is_judged(judge, text, ("en", "official", False), LIMIT_MEGABYTE_S)
 
@@ -99,16 +100,12 @@ def test_sixty_four_responses_take_less_than_a_second(judge):
         assert time.process_time() - start < 1
 
 
-PIECES = st.sampled_from(
-    [*UNITS, "[[", "(((", ")", "}", "```", "\n\n", "***", "******", "My answer is yes.", "cat",
+PIECES = [
+    *UNITS, "[[", "(((", ")", "}", "```", "\n\n", "***", "******", "My answer is yes.", "cat",
      "c\u0336at", "New  York", "art work", "P.S.", "“”", "「", "，", ",", "\u202e", "\U000e0041",
-     "é", "ß", "İ", "한", "あ", "हिन्दी", "\ufeff", "😀", "SO", "so", "\\", "\u2028", "None", "NaN"]
-)  # fmt: skip
-NESTED = st.tuples(st.sampled_from(["[", '{"a":', "<", "*", '"', "("]), st.integers(1, 3000)).map(
-    lambda pair: pair[0] * pair[1]
-)
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
-HOSTILE = st.one_of(st.lists(PIECES, min_size=1, max_size=40).map("".join), NESTED, ANY_TEXT)
+     "é", "ß", "İ", "한", "あ", "हिन्दी", "\ufeff", "😀", "SO", "so", "\\", "\u2028", "None", "NaN",
+]  # fmt: skip
+HOSTILE = hostile_texts(PIECES)
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 
 
@@ -129,5 +126,4 @@ def test_ten_thousand_hostile_texts_get_a_verdict_fast(judge, text, setting):
 @settings(max_examples=50, **QUIET)
 @given(unit=HOSTILE.filter(bool), mode=st.sampled_from(["strict", "official"]))
 def test_fifty_hostile_megabytes_get_a_verdict(judge, unit, mode):
-    text = (unit * (MEGABYTE // len(unit) + 1))[:MEGABYTE]
-    is_judged(judge, text, ("en", mode, False), LIMIT_MEGABYTE_S)
+    is_judged(judge, filled(unit), ("en", mode, False), LIMIT_MEGABYTE_S)

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-MEGABYTE = 1_000_000
+from rlvr_core.testing.hostile_texts import MEGABYTE, hostile_texts
+from rlvr_core.testing.hostile_texts import filled as repeated
+
 LONGEST = 199_000
 """A little less than the longest answer that is read at all."""
 LIMIT_S = 4.0
@@ -45,7 +47,7 @@ SCHEMAS = [
 
 
 def filled(unit: str, characters: int = LONGEST) -> str:
-    return (unit * (characters // len(unit) + 1))[:characters]
+    return repeated(unit, characters)
 
 
 BULK = [
@@ -73,11 +75,11 @@ def test_an_answer_of_a_megabyte_is_too_long(judge, unit):
     assert verdict.failure.value == "resource_limit"
 
 
-PIECES = st.sampled_from(
-    ["[", "]", "{", "}", '"', ":", ",", "\\", '"name"', '"tags"', '"next"', '{"a": "x"}', "null",
+PIECES = [
+    "[", "]", "{", "}", '"', ":", ",", "\\", '"name"', '"tags"', '"next"', '{"a": "x"}', "null",
      "true", "NaN", "-1", "0.1", "1e999", "9" * 5000, "```", "\n```json\n", "<think>", "</think>",
-     "\n", " ", "\x00", "\ud800", "\u202e", "'", "“", '"\\ud800"', '"x-aaaa"']
-)  # fmt: skip
+     "\n", " ", "\x00", "\ud800", "\u202e", "'", "“", '"\\ud800"', '"x-aaaa"'
+]  # fmt: skip
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats()
     | st.text(st.characters(exclude_categories=()), max_size=9),
@@ -88,10 +90,7 @@ JSON_VALUES = st.recursive(
 NESTED = st.tuples(st.sampled_from(["[", '{"next":', '{"a":']), st.integers(1, 70)).map(
     lambda pair: pair[0] * pair[1] + "1" + {"[": "]"}.get(pair[0], "}") * pair[1]
 )
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
-HOSTILE = st.one_of(
-    st.lists(PIECES, min_size=1, max_size=40).map("".join), JSON_VALUES, NESTED, ANY_TEXT
-)
+HOSTILE = st.one_of(hostile_texts(PIECES), JSON_VALUES, NESTED)
 
 
 def is_judged(judge, text: str, schema: dict) -> None:

@@ -24,3 +24,8 @@ def judge() -> Judge:
         return verdict
 
     return judged
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name the marker also where these tests run outside the repository."""
+    config.addinivalue_line("markers", "slow: takes long; run by .ci/run")

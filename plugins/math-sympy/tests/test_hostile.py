@@ -9,7 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-LIMIT_S = 1.0
+from rlvr_core.testing.hostile_texts import MEGABYTE, filled, hostile_texts
+
+LIMIT_S = 10.0  # the deadline a stack gives by default
+COSTLY_LIMIT_S = 1.0
 TOWERS = [
     "9^{9^9}", "9^9^9", "5^{5^{5^{5^5}}}", "99999999!", "(10^6)!", "((9!)!)!", "10^{10^5}",
     r"\binom{10^9}{5\cdot 10^8}", r"\binom{99999}{50000}", r"\sum_{k=1}^{10^{12}} k",
@@ -54,14 +57,14 @@ def test_a_costly_answer_is_judged_fast_and_never_right(judge, text):
         for gold in GOLDS:
             verdict, seconds = timed(judge, completion, gold)
             assert verdict.score == 0, (completion[:80], gold)
-            assert seconds < LIMIT_S, (completion[:80], gold)
+            assert seconds < COSTLY_LIMIT_S, (completion[:80], gold)
 
 
 @pytest.mark.parametrize("text", TOWERS)
 def test_a_costly_answer_against_itself_is_judged_fast(judge, text):
     verdict, seconds = timed(judge, rf"\boxed{{{text}}}", text)
     assert verdict.score == 1
-    assert seconds < LIMIT_S
+    assert seconds < COSTLY_LIMIT_S
 
 
 CODE = [
@@ -77,44 +80,49 @@ def test_code_in_an_answer_is_never_run(judge, code, tmp_path):
     for gold in ("0", "1", "42", "x"):
         verdict, seconds = timed(judge, rf"\boxed{{{code.replace('{mark}', str(mark))}}}", gold)
         assert verdict.score == 0
-        assert seconds < LIMIT_S
+        assert seconds < COSTLY_LIMIT_S
     assert not os.path.exists(mark)
 
 
-PIECES = st.sampled_from(
-    [r"\frac{", r"\sqrt{", r"\sqrt[", "^{", "_{", "{", "}", "(", ")", "[", "]", r"\{", r"\}", "x",
+PIECES = [
+    r"\frac{", r"\sqrt{", r"\sqrt[", "^{", "_{", "{", "}", "(", ")", "[", "]", r"\{", r"\}", "x",
      "y", "e", "i", "2", "9", "99999", "0.333", "1e5", "!", "+", "-", "*", "/", r"\cdot ", "=", "<",
      r"\in ", r"\cup ", r"\sin ", r"\log_", r"\binom{", r"\sum_{k=1}^{", r"\int_0^1",
      r"\lim_{x\to 0}",
      r"\begin{pmatrix}", r"\end{pmatrix}", r"\\", "&", ",", ":", " ", r"\text{", "or", r"\pm",
      r"\infty", "|", "%", "$", "°", "^9", r"\left", "\x00", "\ud800", "，", "或", "万", "百分之",
      "½",
-     "√", r"\boxed{", "</think>", r"\frac", "e^", "**", "gcd("]
-)  # fmt: skip
-POWER_TOWER = (
-    st.lists(st.sampled_from("92xe7"), min_size=2, max_size=30)
-    .map("^{".join)
-    .map(lambda text: text + "}" * text.count("{"))
-)
-NESTED = st.tuples(st.sampled_from(["(", "{", "[", "\\{"]), st.integers(1, 400)).map(
-    lambda pair: (
-        pair[0] * pair[1] + "1" + {"(": ")", "{": "}", "[": "]", "\\{": "\\}"}[pair[0]] * pair[1]
-    )
-)
-ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
-HOSTILE = st.one_of(
-    st.lists(PIECES, min_size=1, max_size=60).map("".join), POWER_TOWER, NESTED, ANY_TEXT
-)
+     "√", r"\boxed{", "</think>", r"\frac", "e^", "**", "gcd(",
+]  # fmt: skip
+HOSTILE = hostile_texts(PIECES)
 
 
-@settings(
-    max_examples=200, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-)
-@given(text=HOSTILE, gold=st.sampled_from(GOLDS), boxed=st.booleans())
-def test_hostile_text_always_gets_a_verdict_fast(judge, text, gold, boxed):
-    verdict, seconds = timed(
-        judge, rf"\boxed{{{text}}}" if boxed else f"The answer is {text}", gold
-    )
+def is_judged(judge, completion, gold):
+    verdict, seconds = timed(judge, completion, gold)
     assert verdict.is_judgement
     assert verdict.score in (0.0, 1.0)
     assert seconds < LIMIT_S
+
+
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+FORMS = st.sampled_from(["\\boxed{{{}}}", "The answer is {}", "{}"])
+
+
+@settings(max_examples=200, derandomize=True, **QUIET)
+@given(text=HOSTILE, gold=st.sampled_from(GOLDS), form=FORMS)
+def test_hostile_text_always_gets_a_verdict_fast(judge, text, gold, form):
+    is_judged(judge, form.format(text), gold)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, **QUIET)
+@given(text=HOSTILE, gold=st.sampled_from(GOLDS), form=FORMS)
+def test_ten_thousand_hostile_texts_get_a_verdict_fast(judge, text, gold, form):
+    is_judged(judge, form.format(text), gold)
+
+
+@pytest.mark.slow
+@settings(max_examples=50, **QUIET)
+@given(unit=HOSTILE.filter(bool), gold=st.sampled_from(GOLDS), form=FORMS)
+def test_fifty_hostile_megabytes_get_a_verdict_fast(judge, unit, gold, form):
+    is_judged(judge, form.format(filled(unit, MEGABYTE)), gold)
