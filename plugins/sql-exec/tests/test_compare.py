@@ -75,6 +75,21 @@ def test_tied_runs_are_as_short_as_can_be(letters, chance):
         again = again[len(run) :]
 
 
+def test_numbers_are_equal_up_to_a_millionth():
+    assert same_rows([[(1e6,)]], [(1e6 + 0.9,)])
+    assert not same_rows([[(1e6,)]], [(1e6 + 1.1,)])
+    assert not same_rows([[(10**6,)]], [(10**6 + 1,)])
+    assert same_rows([[(0.0,)]], [(1e-13,)])
+    assert not same_rows([[(0.0,)]], [(1e-11,)])
+
+
+def test_rows_are_paired_even_if_their_last_digits_sort_them_otherwise():
+    one = [(1.0, 2.0), (1.0 + 0.5e-6, 1.0)]
+    other = [(1.0 + 0.1e-6, 1.0), (1.0 + 0.4e-6, 2.0)]
+    assert same_rows([one], other)
+    assert not same_rows([one], [other[0], (1.0, 3.0)])
+
+
 def test_the_last_digits_of_a_sum_do_not_end_an_order():
     rows, again = [("a", 0.1 + 0.2), ("b", 1.0)], [("a", 0.3), ("b", 1.0)]
     assert tied_runs(rows, again) == [[rows[0]], [rows[1]]]

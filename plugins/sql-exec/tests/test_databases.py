@@ -147,7 +147,8 @@ def test_a_copy_keeps_what_the_schema_declares(world, key):
         assert all(kept[row[0]][:bound] == row[:bound] for row in after)
         # What is said of a row was said of one, as a whole.
         assert {row[bound:] for row in after} <= {row[bound:] for row in before}
-    assert [row[2:] for row in rows_of(copy, "city")] != [row[2:] for row in rows_of(world, "city")]
+    said = {row[0]: row[2:] for row in rows_of(world, "city")}
+    assert any(said[row[0]] != row[2:] for row in rows_of(copy, "city"))
     assert rows_of(copy, "tag") == rows_of(world, "tag")
     assert all(row[3] == 2 * row[2] for row in rows_of(copy, "trip"))
 
