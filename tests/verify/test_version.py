@@ -226,25 +226,25 @@ def test_of_a_namespace_only_the_own_package_counts(site):
     space = f"space_{uuid.uuid4().hex}"
     for name in ("mine", "other"):
         (site / space / name).mkdir(parents=True)
-        (site / space / name / "__init__.py").write_text("")
+        (site / space / name / "__init__.py").write_text(JUDGE)
     ref = reference(f"{space}.mine:Judge")
     before = stamped_version(ref)
-    (site / space / "other" / "__init__.py").write_text("changed")
+    (site / space / "other" / "__init__.py").write_text("# changed")
     same = stamped_version(ref)
-    (site / space / "mine" / "__init__.py").write_text("changed")
+    (site / space / "mine" / "__init__.py").write_text(JUDGE + "# changed")
 
     assert before == same != stamped_version(ref)
 
 
 def test_a_single_module_counts_without_its_neighbours(site):
     name = f"single_{uuid.uuid4().hex}"
-    (site / f"{name}.py").write_text("")
+    (site / f"{name}.py").write_text(JUDGE)
     (site / "neighbour.py").write_text("")
     ref = reference(f"{name}:Judge")
     before = stamped_version(ref)
-    (site / "neighbour.py").write_text("changed")
+    (site / "neighbour.py").write_text("# changed")
     same = stamped_version(ref)
-    (site / f"{name}.py").write_text("changed")
+    (site / f"{name}.py").write_text(JUDGE + "# changed")
 
     assert before == same != stamped_version(ref)
 
