@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 READY := .venv/.ready
 
-.PHONY: setup check test test-vllm demo docs clean bench-trl
+.PHONY: setup check test test-vllm test-adapters demo docs clean bench-trl
 
 setup: $(READY)
 
@@ -28,6 +28,21 @@ test-vllm: .venv-vllm/.ready
 	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install -r requirements/vllm.txt -c requirements/constraints-vllm.txt
 	.venv-vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
+	touch $@
+
+# The adapters with the real TRL, verifiers and reasoning-gym, each in an environment of its own.
+test-adapters: .venv-adapters-trl/.ready .venv-adapters-verifiers/.ready \
+		.venv-adapters-reasoning-gym/.ready
+	.venv-adapters-trl/bin/python -m pytest -m adapters tests/adapters/test_with_trl.py
+	.venv-adapters-verifiers/bin/python -m pytest -m adapters tests/adapters/test_with_verifiers.py
+	.venv-adapters-reasoning-gym/bin/python -m pytest -m adapters \
+		tests/adapters/test_with_reasoning_gym.py
+
+.venv-adapters-%/.ready: pyproject.toml requirements/adapters-%.txt \
+		requirements/constraints-adapters.txt requirements/constraints-cpu.txt
+	test -x .venv-adapters-$*/bin/python || $(PYTHON) -m venv .venv-adapters-$*
+	.venv-adapters-$*/bin/python -m pip install -r requirements/adapters-$*.txt \
+		-c requirements/constraints-cpu.txt -c requirements/constraints-adapters.txt
 	touch $@
 
 demo: setup

@@ -109,7 +109,9 @@ class RewardFunction:
 
     def _arguments(self, row: VerifyRow, ground_truth: Mapping[str, Json]) -> dict[str, Any]:
         is_chat = not isinstance(row.prompt, str)
-        prompt = [asdict(turn) for turn in row.prompt] if is_chat else row.prompt
+        prompt: str | list[dict[str, str]] = (
+            row.prompt if isinstance(row.prompt, str) else [asdict(turn) for turn in row.prompt]
+        )
         columns: dict[str, Any] = {**row.metadata, **ground_truth}
         if self.convention is Convention.TRL:
             answer = [{"role": "assistant", "content": row.completion}]
@@ -165,7 +167,7 @@ def load_function(place: str) -> Callable[..., Any]:
         module = importlib.import_module(module_name) if path is None else _of_file(path)
     except (Exception, SystemExit) as exc:
         raise ValueError(f"{module_name} cannot be imported: {exception_text(exc)}") from exc
-    function = getattr(module, name, None)
+    function: Callable[..., Any] | None = getattr(module, name, None)
     if not callable(function):
         defined = [key for key, one in vars(module).items() if inspect.isfunction(one)]
         raise ValueError(

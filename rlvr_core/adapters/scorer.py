@@ -53,6 +53,8 @@ class Scorer:
         PluginError: It cannot be imported.
     """
 
+    _running: VerifyEngine | None
+
     def __init__(
         self,
         verifier: str,
@@ -155,7 +157,7 @@ class Scorer:
     def _forget(self) -> None:
         """Have no workers, as when new."""
         self._lock = threading.Lock()
-        self._running: VerifyEngine | None = None
+        self._running = None
         self._has_judged = False
         self._serials = itertools.count()
 

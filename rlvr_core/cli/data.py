@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlvr_core.api.errors import StackError, did_you_mean
+from rlvr_core.cli.options import plugin_settings
 
 if TYPE_CHECKING:
     from rlvr_core.config.models import DataSource
@@ -17,34 +18,85 @@ if TYPE_CHECKING:
     from rlvr_core.data.route import Routes
 
 TASKS = ("arithmetic",)
+LIBRARIES = ("reasoning-gym", "verifiers")
+"""Whose tasks can be made: ``LIBRARY:TASK``."""
 _STACK_SUFFIXES = (".yaml", ".yml")
 _SHOWN = 20
 
 
 def make(
-    task: Annotated[str, typer.Argument(help="What to make: arithmetic.")],
+    task: Annotated[
+        str,
+        typer.Argument(help="What to make: arithmetic, reasoning-gym:TASK, or verifiers:TASKSET."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder of the files; made when absent.")],
     seed: Annotated[int, typer.Option(help="Chooses and orders the rows.")] = 0,
-    examples: Annotated[int, typer.Option(help="Worked examples a prompt: 2 or 0.")] = 2,
+    examples: Annotated[
+        int, typer.Option(help="arithmetic: worked examples a prompt, 2 or 0.")
+    ] = 2,
     train: Annotated[int, typer.Option(min=1, help="Rows to train on.")] = 2000,
     dev: Annotated[int, typer.Option(min=1, help="Rows to choose a checkpoint by.")] = 200,
-    transfer: Annotated[int, typer.Option(min=1, help="Rows with other ranges and wording.")] = 200,
+    transfer: Annotated[
+        int, typer.Option(min=1, help="arithmetic: rows with other ranges and wording.")
+    ] = 200,
     gate: Annotated[int, typer.Option(min=1, help="Rows to open once, for a release.")] = 200,
-    verifier: Annotated[str, typer.Option(help="verifier.type of every row.")] = "math-sympy",
+    verifier: Annotated[
+        str, typer.Option(help="arithmetic: verifier.type of every row.")
+    ] = "math-sympy",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A setting of the library's task; may be repeated."
+        ),
+    ] = None,
 ) -> None:
-    """Make train, dev, transfer and gate data that share no problem."""
-    from rlvr_core.data.arithmetic import make_arithmetic
+    """Make train, dev and gate data that share no problem; for arithmetic transfer data too.
 
-    if task not in TASKS:
+    Tasks of a library need it installed: pip install "rlvr-core[reasoning-gym]" or
+    "rlvr-core[verifiers]".
+    """
+    sizes = {"train": train, "dev": dev, "gate": gate}
+    library, colon, name = task.partition(":")
+    if colon and library in LIBRARIES:
+        paths = _of_library(library, name, out, seed, sizes, settings or [])
+    elif task in TASKS:
+        from rlvr_core.data.arithmetic import make_arithmetic
+
+        if settings:
+            raise StackError(
+                "RLVR-S106",
+                f"--set {settings[0]!r} cannot be used: {task} has no settings",
+                fix="leave it out",
+            )
+        paths = make_arithmetic(out, seed, examples, {**sizes, "transfer": transfer}, verifier)
+    else:
+        known = (*TASKS, *(f"{one}:…" for one in LIBRARIES))
         raise StackError(
             "RLVR-S106",
-            f"there is no data called {task!r}{did_you_mean(task, TASKS)}",
-            fix=f"known: {', '.join(TASKS)}",
+            f"there is no data called {task!r}{did_you_mean(task, known)}",
+            fix=f"known: {', '.join(known)}",
         )
-    sizes = {"train": train, "dev": dev, "transfer": transfer, "gate": gate}
-    paths = make_arithmetic(out, seed, examples, sizes, verifier)
     for split, path in paths.items():
-        typer.echo(f"{split:<9}{sizes[split]:>6} rows  {path}")
+        with path.open("rb") as file:
+            typer.echo(f"{split:<9}{sum(1 for _ in file):>6} rows  {path}")
+
+
+def _of_library(
+    library: str,
+    name: str,
+    out: Path,
+    seed: int,
+    sizes: Mapping[str, int],
+    pairs: Sequence[str],
+) -> dict[str, Path]:
+    settings = plugin_settings(pairs, "--set")
+    if library == "reasoning-gym":
+        from rlvr_core.adapters.reasoning_gym_rows import make_reasoning_gym
+
+        return make_reasoning_gym(out, name, seed, sizes, settings)
+    from rlvr_core.adapters.verifiers_rows import make_verifiers
+
+    return make_verifiers(out, name, sizes, settings)
 
 
 def check(

@@ -21,8 +21,8 @@ Overrides = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def plugin_settings(pairs: Sequence[str]) -> dict[str, Json]:
-    """Return the settings given as ``KEY=VALUE``, values read as YAML.
+def plugin_settings(pairs: Sequence[str], option: str = "--config") -> dict[str, Json]:
+    """Return the settings given as ``KEY=VALUE`` to an option, values read as YAML.
 
     Raises:
         StackError: RLVR-S106, one is not of that form.
@@ -35,8 +35,8 @@ def plugin_settings(pairs: Sequence[str]) -> dict[str, Json]:
         if not (key and equals):
             raise StackError(
                 "RLVR-S106",
-                f"--config {pair!r} cannot be used",
-                fix="write --config key=value, for example --config tolerance=1e-6",
+                f"{option} {pair!r} cannot be used",
+                fix=f"write {option} key=value, for example {option} tolerance=1e-6",
             )
-        settings[key] = parse_value(value, f"--config {key}")
+        settings[key] = parse_value(value, f"{option} {key}")
     return settings

@@ -33,7 +33,7 @@ ALLOWED = {
     "cli": {
         "api", "config", "plugins", "models", "verification", "data", "rollout", "evaluate",
         "report", "rescore", "train", "selfcheck", "monitors",
-        "testing", "scaffold",
+        "testing", "scaffold", "adapters",
     },
     "recipes": set(),
 }  # fmt: skip
