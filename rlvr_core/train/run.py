@@ -21,6 +21,7 @@ from rlvr_core.config.models import DataSource
 from rlvr_core.data.read import source_path
 from rlvr_core.models.source import BUILT_IN, at_hand, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
+from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.train.build import load_model, open_runtime
@@ -45,6 +46,7 @@ from rlvr_core.train.resume import (
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.session import StepSession
 from rlvr_core.train.watch import Watch
+from rlvr_core.verification.plan import with_members
 from rlvr_core.verification.version import stamped_version
 
 
@@ -284,13 +286,19 @@ def _described(finding: Finding) -> dict[str, Json]:
 
 
 def _plugin_facts(loaded: LoadedPlugin) -> dict[str, Json]:
+    facts = _facts_of(loaded.ref)
+    members = [_facts_of(ref) for ref, _ in with_members([(loaded.ref, loaded.entry)])][1:]
+    return {**facts, "members": members} if members else facts
+
+
+def _facts_of(ref: PluginRef) -> dict[str, Json]:
     return {
-        "name": loaded.ref.name,
-        "plugin": loaded.ref.plugin,
-        "family": loaded.family.value,
-        "distribution": loaded.ref.distribution,
-        "version": loaded.ref.version,
-        "digest": stamped_version(loaded.ref),
+        "name": ref.name,
+        "plugin": ref.plugin,
+        "family": ref.family.value,
+        "distribution": ref.distribution,
+        "version": ref.version,
+        "digest": stamped_version(ref),
     }
 
 

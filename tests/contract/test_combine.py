@@ -46,3 +46,6 @@ def test_members_are_recorded_counted_and_reported(run, row, monkeypatch):
     said = [one for one in summarise(found).sentences if "disagreed" in one]
     assert len(said) == 1
     assert f"tiny-ifeval and tiny-whenever disagreed on {disagreed} of {len(passed)}" in said[0]
+
+    (facts,) = [one for one in finished.manifest["plugins"] if one["name"] == "both"]
+    assert [one["name"] for one in facts["members"]] == ["both/tiny-ifeval", "both/tiny-whenever"]
