@@ -182,5 +182,5 @@ def collect_alive(runtime: Runtime, number: int) -> tuple[StepSession, list[Grou
 
 def rows_width(case: Case) -> int:
     """Return the widest row of a case: the longest prompt and a whole completion."""
-    longest = 101 if case.name == "demo" else 32
+    longest = 104 if case.name == "demo" else 32
     return longest + case.completion_tokens

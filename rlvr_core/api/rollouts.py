@@ -101,6 +101,20 @@ class Rollout:
         """True unless the rollout is masked."""
         return self.reward is not None
 
+    @property
+    def token_advantages(self) -> list[float]:
+        """The advantage of each sampled token."""
+        if isinstance(self.advantage, Sequence):
+            return list(self.advantage)
+        return [self.advantage] * self.length
+
+    @property
+    def has_advantage(self) -> bool:
+        """True when the advantage of some token is not 0."""
+        if isinstance(self.advantage, Sequence):
+            return any(self.advantage)
+        return self.advantage != 0
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Group:

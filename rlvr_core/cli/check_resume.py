@@ -22,11 +22,13 @@ _NAMES_SHOWN = 3
 def check_and_print(prepared: Prepared, out: Path, *, as_json: bool) -> None:
     """Make a step of the run again, print what differs, and exit with 1 if anything does."""
     from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.interrupts import importing_torch
     from rlvr_core.cli.live import LiveReporter
 
     require_train_extra()
-    from rlvr_core.train.check_resume import check_resume
-    from rlvr_core.train.progress import Silent
+    with importing_torch():
+        from rlvr_core.train.check_resume import check_resume
+        from rlvr_core.train.progress import Silent
 
     if as_json:
         found = check_resume(prepared, out, Silent())

@@ -34,6 +34,7 @@ def evaluate(
 ) -> None:
     """Sample and grade every row of the splits, and print the accuracies with their intervals."""
     from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.interrupts import importing_torch
     from rlvr_core.cli.live import LiveReporter
     from rlvr_core.cli.train import require_train_extra
     from rlvr_core.train.prepare import prepare
@@ -47,7 +48,8 @@ def evaluate(
             )
     require_train_extra()
     prepared = prepare(stack, overrides or [], splits=split)
-    from rlvr_core.train.exam import examine
+    with importing_torch():
+        from rlvr_core.train.exam import examine
 
     console = make_console(stderr=True)
     with LiveReporter(console, "evaluation", 0) as reporter:

@@ -15,12 +15,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from rlvr_core.train.place import Place
 from rlvr_core.train.sudden_end import END_WITHIN_S, INTERRUPTED_EXIT_CODE, end_process
-
-if TYPE_CHECKING:
-    from rlvr_core.train.place import Place
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _AGAIN_S = 0.5
@@ -114,3 +112,17 @@ class Interrupts:
                 if received[0] in self._handlers:
                     return time.monotonic()
         return None
+
+
+@contextmanager
+def importing_torch() -> Iterator[None]:
+    """End the process at the first signal in this block, of a command that leaves nothing behind.
+
+    See `Interrupts.ending_at_once`.
+    """
+    place = Place("loading torch")
+    with (
+        Interrupts(place) as interrupts,
+        interrupts.ending_at_once(lambda: f"interrupted in {place}; nothing was written"),
+    ):
+        yield

@@ -30,6 +30,7 @@ def selfcheck(
     failed, 2 the stack or the data is at fault, 3 a plugin raised or returned what it may not.
     """
     from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.interrupts import importing_torch
     from rlvr_core.cli.train import require_train_extra
     from rlvr_core.evaluate.layout import without_non_finite
     from rlvr_core.train.prepare import prepare
@@ -38,9 +39,10 @@ def selfcheck(
     # Read when accelerate is first used: bits are compared, which a GPU does not promise.
     os.environ["ACCELERATE_USE_CPU"] = "true"
     prepared = prepare(stack, overrides or [])
-    from rlvr_core.selfcheck.checks import CHECKS
-    from rlvr_core.selfcheck.result import Outcome
-    from rlvr_core.selfcheck.run import selfcheck as make_checks
+    with importing_torch():
+        from rlvr_core.selfcheck.checks import CHECKS
+        from rlvr_core.selfcheck.result import Outcome
+        from rlvr_core.selfcheck.run import selfcheck as make_checks
 
     with make_console(stderr=True).status("making a tiny model") as status:
         results = make_checks(

@@ -213,9 +213,12 @@ def _require_stack_file(stack: Path) -> None:
 
 def _resumption(prepared: Prepared, out: Path, *, allow_changes: bool) -> Resumption:
     """Return how the run would be continued; raise what the real command would."""
+    from rlvr_core.cli.interrupts import importing_torch
+
     require_train_extra()
-    from rlvr_core.train.resume import plan_resume
-    from rlvr_core.train.run import make_manifest
+    with importing_torch():
+        from rlvr_core.train.manifest import make_manifest
+        from rlvr_core.train.resume import plan_resume
 
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     manifest = make_manifest(prepared, out.name, processes)

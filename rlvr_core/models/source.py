@@ -53,6 +53,13 @@ def resolve_model(
     )
 
 
+def loading(source: Path | str) -> str:
+    """Say that a model is loaded, and that it is looked for elsewhere when it is no folder."""
+    if isinstance(source, Path):
+        return "loading the model"
+    return f"loading the model {source!r}, which is no folder here, from the Hugging Face hub"
+
+
 def at_hand(name: str, base: Path | None = None) -> Path | None:
     """Return the folder of a model that is on this machine already; fetches nothing."""
     if name == BUILT_IN:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field
 
-from rlvr_core.api import Action, ActionKind, Plugin, Rollout, StepEvent, Strict, hookimpl
+from rlvr_core.api import Action, ActionKind, Plugin, StepEvent, Strict, hookimpl
 
 
 class DeadGroupsConfig(Strict):
@@ -61,7 +61,7 @@ class DeadGroups(Plugin):
     def rlvr_step_end(self, event: StepEvent) -> list[Action]:
         """Count, and speak up at the thresholds."""
         # Not by rewards: a plugin may teach groups whose rewards are equal, token by token.
-        learnt = any(_teaches(rollout) for group in event.groups for rollout in group.rollouts)
+        learnt = any(one.has_advantage for group in event.groups for one in group.rollouts)
         self._dead_steps = 0 if learnt else self._dead_steps + 1
         return [*self._of_dead_steps(event), *self._of_clipping(event)]
 
@@ -95,8 +95,3 @@ class DeadGroups(Plugin):
             "learning rate or a wider clip range keep the policy nearer to the one that sampled"
         )
         return [Action(kind=ActionKind.WARN, reason=reason)]
-
-
-def _teaches(rollout: Rollout) -> bool:
-    advantage = rollout.advantage
-    return any(advantage) if isinstance(advantage, Sequence) else advantage != 0

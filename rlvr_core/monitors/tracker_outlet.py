@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from rlvr_core.api.errors import exception_text
+
 _opened: list[Outlet] = []
 """All of this process."""
 WAITING = 1000
@@ -95,13 +97,13 @@ class Outlet:
                 self._tool.log(*record)
             # Whatever a tool raises, SystemExit too, costs this record only.
             except BaseException as error:  # noqa: BLE001
-                self._lose(f"{type(error).__name__}: {error}")
+                self._lose(exception_text(error))
             self._is_sending = False
         if self._tool is not None:
             try:
                 self._tool.finish()
             except BaseException as error:  # noqa: BLE001 - as above
-                self.reason = self.reason or f"{type(error).__name__}: {error}"
+                self.reason = self.reason or exception_text(error)
 
     def _lose(self, reason: str) -> None:
         self.lost += 1

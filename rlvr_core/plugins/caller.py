@@ -10,13 +10,13 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from rlvr_core.api.errors import RlvrError
+from rlvr_core.api.errors import RlvrError, exception_text
 from rlvr_core.api.markers import hookimpl
 from rlvr_core.api.plugin import VerifyBatch
 from rlvr_core.api.verdicts import Verdict
 from rlvr_core.plugins.border import Unfit
 from rlvr_core.plugins.calls import Call, PluginFault
-from rlvr_core.plugins.failures import exception_text, hook_failure, is_out_of_memory
+from rlvr_core.plugins.failures import hook_failure, is_out_of_memory
 from rlvr_core.plugins.manager import RoutedManager
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.plugins.stages import VERIFY

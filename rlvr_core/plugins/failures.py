@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from rlvr_core.api.errors import PluginDependencyError, PluginError, RlvrError
+from rlvr_core.api.errors import (
+    PluginDependencyError,
+    PluginError,
+    RlvrError,
+    exception_text,
+)
 
 if TYPE_CHECKING:
     from rlvr_core.plugins.ref import PluginRef
     from rlvr_core.plugins.resolve import LoadedPlugin
-
-
-def exception_text(exc: BaseException) -> str:
-    """Return the type and the message of an exception, also of one whose message cannot be made."""
-    try:
-        return f"{type(exc).__name__}: {exc}"
-    except Exception:  # noqa: BLE001 - a plugin's own exception class may be broken too
-        return f"{type(exc).__name__}, whose message cannot be shown"
 
 
 def is_out_of_memory(exc: BaseException) -> bool:

@@ -14,8 +14,12 @@ from numpy.typing import NDArray
 
 
 def digest(*key: object) -> bytes:
-    """Return the 32-byte SHA-256 of a key; the parts are separated by ``|`` as text."""
-    return hashlib.sha256("|".join(str(part) for part in key).encode("utf-8", "replace")).digest()
+    """Return the 32-byte SHA-256 of a key; the parts are separated by ``|`` as text.
+
+    Two keys are the same only if all of their parts are.
+    """
+    parts = (str(part).replace("\\", "\\\\").replace("|", "\\|") for part in key)
+    return hashlib.sha256("|".join(parts).encode("utf-8", "surrogatepass")).digest()
 
 
 def keyed_generator(*key: object) -> random.Random:

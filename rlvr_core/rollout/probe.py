@@ -12,6 +12,7 @@ from contextlib import nullcontext
 import torch
 from transformers import PreTrainedModel
 
+from rlvr_core.api.errors import exception_text
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.rollout.transformers_engine import SHARED_PREFIX_TOKENS, TransformersEngine
 
@@ -40,7 +41,7 @@ def sampling_fault(model: PreTrainedModel) -> str | None:
     except FloatingPointError:
         return None  # broken weights are told as such by the first evaluation or step
     except (AttributeError, IndexError, KeyError, NotImplementedError, TypeError) as exc:
-        return f"{type(exc).__name__}: {exc}"
+        return exception_text(exc)
     if gap <= TOLERANCE:
         return None
     return f"log-probabilities of sampled tokens differ by up to {gap:.3g} from a plain pass"

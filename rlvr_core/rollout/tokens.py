@@ -8,7 +8,7 @@ from typing import Any, Literal
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from rlvr_core.api.errors import DataError, StackError
+from rlvr_core.api.errors import DataError, StackError, exception_text
 from rlvr_core.api.rollouts import Message, Prompt
 
 
@@ -82,7 +82,7 @@ class PromptTokenizer:
             )
         # A template is a program that came with the model, and may fail in any way.
         except (TemplateError, ValueError, TypeError, LookupError) as exc:
-            raise _refused(f"the model's chat template raises {type(exc).__name__}: {exc}") from exc
+            raise _refused(f"the model's chat template raises {exception_text(exc)}") from exc
         return tuple(encoded["input_ids"])
 
     def decode(self, token_ids: Sequence[int]) -> str:

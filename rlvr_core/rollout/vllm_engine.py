@@ -37,7 +37,7 @@ from vllm.model_executor.model_loader.reload import (
 )
 from vllm.sampling_params import RequestOutputKind
 
-from rlvr_core.api.errors import EnvironmentFault, listed
+from rlvr_core.api.errors import EnvironmentFault, exception_text, listed
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.rl.keyed_random import digest
 from rlvr_core.rollout.engine import Sample, SampleRequest
@@ -279,6 +279,6 @@ def _blaming_vllm(when: str) -> Iterator[None]:
         raise EnvironmentFault(
             "RLVR-E104",
             f"vLLM failed when {when}",
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             fix="see what vLLM printed above; rollout.engine: transformers samples without it",
         ) from exc

@@ -74,7 +74,7 @@ def measure(
         rollouts = [one for one in trainable(groups) if needs_forward(runtime, one)]
         return Measured(
             advantages={
-                key_of(rollout): _listed(rollout.advantage)
+                key_of(rollout): rollout.token_advantages
                 for group in groups
                 for rollout in group.valid
             },
@@ -136,22 +136,8 @@ def advantage_difference(first: Measured, second: Measured) -> float:
     pairs = [
         pair
         for key, of_first in first.advantages.items()
-        for pair in _paired(of_first, second.advantages[key])
+        for pair in zip(of_first, second.advantages[key], strict=True)
     ]
     largest = max((abs(one) for one, _ in pairs), default=0.0)
     apart = max((abs(one - other) for one, other in pairs), default=0.0)
     return apart / largest if largest else apart
-
-
-def _listed(advantage: float | Sequence[float]) -> list[float]:
-    return list(advantage) if isinstance(advantage, Sequence) else [float(advantage)]
-
-
-def _paired(first: Sequence[float], second: Sequence[float]) -> list[tuple[float, float]]:
-    """Return pairs; one number for a rollout stands for each of its tokens."""
-    length = max(len(first), len(second))
-    return list(zip(_stretched(first, length), _stretched(second, length), strict=True))
-
-
-def _stretched(values: Sequence[float], length: int) -> Sequence[float]:
-    return list(values) * length if len(values) == 1 else values

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
-
-import torch
 
 from rlvr_core.api.errors import PluginError, listed
 from rlvr_core.api.rollouts import Group, Rollout
@@ -14,8 +12,8 @@ from rlvr_core.plugins.dispatch import Dispatcher
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.selfcheck.bench import Bench, Opened
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
-from rlvr_core.train.step import trainable
-from rlvr_core.train.update import needs_forward
+from rlvr_core.train.step import estimate, trainable
+from rlvr_core.train.update import needs_forward, token_batch
 
 FIELD_OF_NEED = {
     Need.ENTROPY: "entropy_T",
@@ -74,42 +72,14 @@ def _called_alone(opened: Opened, loaded: LoadedPlugin, rollouts: list[Rollout])
 
 def _learnt_from(opened: Opened, groups: list[Group]) -> list[Rollout]:
     """Return the rollouts that have advantages, as stages 8 and 9 give them."""
-    hooks, session = opened.runtime.dispatcher, opened.session
-    advantages = hooks.estimate_advantages(groups, session)
-    advantages = hooks.adjust_advantages(groups, advantages, session)
-    for group, line in zip(groups, advantages, strict=True):
-        for rollout, advantage in zip(group.rollouts, line, strict=True):
-            rollout.advantage = advantage
+    estimate(opened.runtime, opened.session, groups)
     return [one for one in trainable(groups) if needs_forward(opened.runtime, one)]
 
 
 def _tokens(opened: Opened, loaded: LoadedPlugin, rollouts: list[Rollout]) -> NotingBatch:
     """Return the tokens of the first micro-batch, with what one plugin declares."""
-    runtime, declared = opened.runtime, loaded.plugin.needs
-    batch = next(runtime.micro_batches(rollouts))
-    logp_T, entropy_T = runtime.policy.logps(batch, with_entropy=Need.ENTROPY in declared)
-    reference_logp_T = None
-    if Need.REFERENCE_LOGP in declared and runtime.reference is not None:
-        with torch.no_grad():
-            reference_logp_T, _ = runtime.reference.logps(batch)
-    advantages = [
-        value
-        for rollout in batch.rollouts
-        for value in (
-            rollout.advantage
-            if isinstance(rollout.advantage, Sequence)
-            else [rollout.advantage] * rollout.length
-        )
-    ]
-    tokens = NotingBatch(
-        rollouts=batch.rollouts,
-        rollout_T=batch.rollout_T,
-        logp_T=logp_T,
-        old_logp_T=logp_T.detach(),
-        advantage_T=logp_T.new_tensor(advantages),
-        sampler_logp_T=batch.sampler_logp_T if Need.SAMPLER_LOGP in declared else None,
-        reference_logp_T=reference_logp_T,
-        entropy_T=entropy_T,
-    )
-    tokens.read = set()
-    return tokens
+    batch = next(opened.runtime.micro_batches(rollouts))
+    tokens = token_batch(opened.runtime, batch, None, loaded.plugin.needs)
+    noting = NotingBatch(**{each.name: getattr(tokens, each.name) for each in fields(tokens)})
+    noting.read = set()
+    return noting

@@ -17,7 +17,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from rlvr_core.api.errors import EnvironmentFault, StackError, listed
+from rlvr_core.api.errors import EnvironmentFault, StackError, exception_text, listed
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.session import Aggregation, Need
@@ -61,7 +61,7 @@ def load_model(source: Path | str) -> LoadedModel:
         raise EnvironmentFault(
             "RLVR-E102",
             f"the model {str(source)!r} could not be loaded",
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             fix="give a folder that save_pretrained wrote, an id that can be fetched, or smollm2",
         ) from exc
     return LoadedModel(model, tokenizer)

@@ -21,13 +21,14 @@ from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.loop import Run
+from rlvr_core.train.manifest import make_manifest
 from rlvr_core.train.place import Place
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator, meet
 from rlvr_core.train.progress import Reporter, Silent
+from rlvr_core.train.prompt_audit import audit
 from rlvr_core.train.recording import Recording, read_recording
 from rlvr_core.train.resume import Changes, plan_resume
-from rlvr_core.train.run import audit, make_manifest
 from rlvr_core.train.run_folder import RunFolder
 from rlvr_core.train.run_lock import require_idle
 

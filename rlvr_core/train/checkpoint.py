@@ -16,7 +16,6 @@ with the names of the file and of the checkpoint before it, and never passed ove
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import takewhile
@@ -34,7 +33,7 @@ from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
 from rlvr_core.evaluate.layout import CHECKPOINT_STATE, complete_checkpoints
-from rlvr_core.train.storage import discard, not_removed, storing, sync_folder
+from rlvr_core.train.storage import discard, not_removed, storing, sync
 
 OPTIMIZER = "optimizer.pt"
 UNFINISHED = ".unfinished-"
@@ -102,12 +101,12 @@ def save(
         checksums[CHECKPOINT_STATE] = _checksum_of_state(state)
         (aside / CHECKPOINT_STATE).write_text(json.dumps(state, indent=2) + "\n", "utf-8")
         for file in aside.iterdir():
-            _flush(file)
-        sync_folder(aside)
+            sync(file)
+        sync(aside)
         if target.exists():  # of a run that was rolled back and came here again
             problems.append(discard(_set_aside(target)))
         aside.rename(target)
-        sync_folder(folder)
+        sync(folder)
         problems += map(_remove, complete_checkpoints(run)[:-keep])
     return [problem for problem in problems if problem]
 
@@ -232,11 +231,3 @@ def _checksum(file: Path) -> str:
         while chunk := opened.read(_CHUNK_BYTES):
             value = crc32(chunk, value)
     return f"{value:08x}"
-
-
-def _flush(file: Path) -> None:
-    descriptor = os.open(file, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

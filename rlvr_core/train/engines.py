@@ -10,7 +10,7 @@ from typing import Any
 from accelerate import Accelerator
 from transformers import PreTrainedModel
 
-from rlvr_core.api.errors import EnvironmentFault, StackError
+from rlvr_core.api.errors import EnvironmentFault, StackError, exception_text
 from rlvr_core.config.models import Stack
 from rlvr_core.rollout.engine import Engine
 from rlvr_core.rollout.probe import sampling_fault
@@ -76,7 +76,7 @@ def open_engine(
         raise EnvironmentFault(
             "RLVR-E104",
             "vLLM is installed and could not be imported",
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             fix="install vLLM into an environment of its own, with the versions that it wants",
         ) from exc
     with closing(VllmEngine(model, stop_ids=stop_ids, **vllm_options(stack))) as engine:

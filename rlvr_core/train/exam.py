@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,14 +9,12 @@ from rlvr_core.api.errors import StackError
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate import layout
-from rlvr_core.evaluate.measure import measure, own_grader
-from rlvr_core.evaluate.record import evaluation_record
-from rlvr_core.models.source import resolve_model
+from rlvr_core.models.source import loading, resolve_model
 from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
-from rlvr_core.train.loop import exam_of
+from rlvr_core.train.measuring import measure_split
 from rlvr_core.train.prepare import Prepared
 from rlvr_core.train.processes import make_accelerator
 from rlvr_core.train.progress import Reporter
@@ -52,7 +49,7 @@ def examine(
     if isinstance(folder, Path) and (folder / layout.CHECKPOINT_STATE).is_file():
         progress = checkpoint.load_progress(folder)
         checkpoint.require_undamaged(folder)
-    reporter.phase("loading the model")
+    reporter.phase(loading(folder))
     loaded = load_model(folder)
     tokenizer = PromptTokenizer(loaded.tokenizer, stack.rollout.prompt_format)
     check_prompts(prepared, tokenizer, loaded.model.config)
@@ -63,26 +60,13 @@ def examine(
         for split in splits:
             rows: Sequence[Row] = prepared.splits[split]
             reporter.phase(f"evaluating {split}: {len(rows)} prompts")
-            started = time.perf_counter()
-            measured = measure(
-                runtime.engine,
-                runtime.tokenizer,
-                runtime.judge,
-                runtime.share_of_rank(rows),
-                exam_of(runtime),
-                own_grader=own_grader(rows),
-                split=split,
-                weights_version=progress.weights_version if progress else 0,
-            )
-            record = evaluation_record(
+            record = measure_split(
+                runtime,
+                split,
+                rows,
                 step=progress.step if progress else 0,
-                split=split,
-                rollouts=runtime.gather(measured.rollouts),
-                verdicts={name: runtime.gather(of) for name, of in measured.verdicts.items()},
-                temperature=exam_of(runtime).temperature,
-                max_completion_tokens=exam_of(runtime).max_completion_tokens,
-                seconds=time.perf_counter() - started,
-            )
+                weights_version=progress.weights_version if progress else 0,
+            ).record
             # That name is of a file in a run folder; nothing was written here.
             record["file"] = None
             records.append(record)

@@ -15,15 +15,14 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEvent
-from rlvr_core.api.rollouts import Group, Row
+from rlvr_core.api.rollouts import Group, Rollout, Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.models import Stack
 from rlvr_core.evaluate import layout
-from rlvr_core.evaluate.measure import Exam, Measured, measure, own_grader
-from rlvr_core.evaluate.record import evaluation_record
 from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
 from rlvr_core.train.fingerprint import weights_fingerprint
+from rlvr_core.train.measuring import measure_share, measure_split
 from rlvr_core.train.metrics import StepTimes, step_record
 from rlvr_core.train.plugin_states import give_back, saved_states
 from rlvr_core.train.progress import Reporter
@@ -187,27 +186,11 @@ class Run:
 
     def _evaluate(self, split: str, rows: Sequence[Row]) -> Action | None:
         runtime = self.runtime
-        exam = exam_of(runtime)
-        started = time.perf_counter()
-        measured = self._measure(split, rows, exam)
-        canaries = [
-            replace(row, id=f"{monitor}/{row.id}")
-            for monitor, row in runtime.dispatcher.eval_prompts(split, self.step)
-        ]
-        watched = self._measure(f"{split}-canaries", canaries, exam).rollouts if canaries else []
-        rollouts = runtime.gather(measured.rollouts)
-        verdicts = {grader: runtime.gather(given) for grader, given in measured.verdicts.items()}
-        watched = [*rollouts, *runtime.gather(watched)]
-        record = evaluation_record(
-            step=self.step,
-            split=split,
-            rollouts=rollouts,
-            verdicts=verdicts,
-            temperature=exam.temperature,
-            max_completion_tokens=exam.max_completion_tokens,
-            seconds=time.perf_counter() - started,
+        measured = measure_split(
+            runtime, split, rows, step=self.step, weights_version=self.weights_version
         )
-        for grader, of in record["graders"].items():
+        watched = [*measured.rollouts, *self._canaries(split)]
+        for grader, of in measured.record["graders"].items():
             if of["accuracy"] is None:
                 reason = f"{grader!r} could not judge one completion of {split}"
                 self.log_event(
@@ -215,29 +198,31 @@ class Run:
                 )
         actions: list[tuple[str, Action]] = []
         if self._is_main:
-            self.folder.write_evaluation(self.step, split, rollouts, verdicts)
-            self.folder.append_eval(record)
-            self.reporter.evaluation(record)
+            self.folder.write_evaluation(self.step, split, measured.rollouts, measured.verdicts)
+            self.folder.append_eval(measured.record)
+            self.reporter.evaluation(measured.record)
             event = EvalEvent(
-                run=self.info, step=self.step, split=split, rollouts=watched, metrics=record
+                run=self.info,
+                step=self.step,
+                split=split,
+                rollouts=watched,
+                metrics=measured.record,
             )
             actions = runtime.dispatcher.eval_end(event)
             self._log_faults()
         return apply_actions(runtime, self.step, actions, self.log_event)
 
-    def _measure(self, split: str, rows: Sequence[Row], exam: Exam) -> Measured:
-        """Measure this process's share of some rows."""
-        runtime = self.runtime
-        return measure(
-            runtime.engine,
-            runtime.tokenizer,
-            runtime.judge,
-            runtime.share_of_rank(rows),
-            exam,
-            own_grader=own_grader(rows),
-            split=split,
-            weights_version=self.weights_version,
-        )
+    def _canaries(self, split: str) -> Sequence[Rollout]:
+        """Return completions of the prompts that monitors add to an evaluation."""
+        rows = [
+            replace(row, id=f"{monitor}/{row.id}")
+            for monitor, row in self.runtime.dispatcher.eval_prompts(split, self.step)
+        ]
+        if not rows:
+            return []
+        name = f"{split}-canaries"
+        measured = measure_share(self.runtime, name, rows, self.weights_version)
+        return self.runtime.gather(measured.rollouts)
 
     def _save(self) -> None:
         """Write a checkpoint of the finished step."""
@@ -343,15 +328,3 @@ class Run:
 
 def _advantage(stack: Stack) -> Json:
     return [entry.model_dump(mode="json") for entry in stack.advantage]
-
-
-def exam_of(runtime: Runtime) -> Exam:
-    """Return how the stack's evaluations are done."""
-    stack = runtime.stack
-    return Exam(
-        seed=stack.seed,
-        samples_per_prompt=stack.evaluate.samples_per_prompt,
-        temperature=stack.evaluate.temperature or stack.rollout.temperature,
-        max_completion_tokens=stack.rollout.max_completion_tokens,
-        also=tuple(stack.evaluate.also),
-    )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from rlvr_core.api.errors import RunEndedError
+from rlvr_core.api.errors import RunEndedError, exception_text
 from rlvr_core.plugins.calls import Call
 
 
@@ -72,7 +72,7 @@ class Place:
             raise Disconnected(
                 "RLVR-T109",
                 f"the connection between the processes broke in {self}",
-                cause=f"{type(exc).__name__}: {exc}",
+                cause=exception_text(exc),
                 fix="look at the output of the other processes; --resume continues the run",
             ) from exc
         finally:

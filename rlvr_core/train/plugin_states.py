@@ -6,8 +6,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
+from rlvr_core.api.errors import exception_text
 from rlvr_core.api.verdicts import Json
-from rlvr_core.plugins.failures import exception_text, hook_failure, is_out_of_memory
+from rlvr_core.plugins.failures import hook_failure, is_out_of_memory
 from rlvr_core.plugins.resolve import LoadedPlugin
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, parse_flag_from_env
 
-from rlvr_core.api.errors import RunEndedError, StackError, listed
+from rlvr_core.api.errors import RunEndedError, StackError, exception_text, listed
 from rlvr_core.config.models import Stack
 from rlvr_core.train.noticeboard import Noticeboard
 from rlvr_core.train.place import Place
@@ -49,7 +49,7 @@ def make_accelerator(stack: Stack) -> Accelerator:
         raise RunEndedError(
             "RLVR-T109",
             "the processes of the run did not find each other",
-            cause=f"{type(exc).__name__}: {exc}",
+            cause=exception_text(exc),
             fix="look at the output of the other processes, and at what the launcher was told "
             "about addresses and ports",
         ) from exc

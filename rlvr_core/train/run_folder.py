@@ -40,9 +40,10 @@ from rlvr_core.api.rollouts import Group, Rollout
 from rlvr_core.api.verdicts import Json, Verdict
 from rlvr_core.evaluate import layout
 from rlvr_core.train.recording import Recording, write_recording
+from rlvr_core.train.rewind import set_aside
 from rlvr_core.train.rollout_tables import evaluation_table, rollout_table, write_table
 from rlvr_core.train.run_lock import exclusive
-from rlvr_core.train.storage import append_line, discard, storing, sync_folder, write_aside
+from rlvr_core.train.storage import append_line, discard, storing, sync, write_aside
 
 _FOLDERS = (layout.ROLLOUTS, layout.EVALUATIONS, layout.RECORDED, layout.CHECKPOINTS)
 
@@ -85,7 +86,7 @@ class RunFolder:
                 _move_into_place(aside, path)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
-            sync_folder(path.parent)
+            sync(path.parent)
         return cls(path, manifest)
 
     @staticmethod
@@ -228,15 +229,8 @@ class RunFolder:
         Returns:
             The new folder under ``discarded/``; None when there was nothing later.
         """
-        root = self.path / layout.DISCARDED
-        with storing(root):
-            numbers = [int(entry.name) for entry in root.glob("[0-9]*") if entry.name.isdigit()]
-            target = root / f"{max(numbers, default=0) + 1:03d}"
-            for name in layout.LOGS:
-                _split_log(self.path / name, target / name, step)
-            for name in (layout.ROLLOUTS, layout.EVALUATIONS):
-                _move_tables(self.path / name, target / name, step)
-        if not target.exists():
+        target = set_aside(self.path, step)
+        if target is None:
             return None
         discarded = target.relative_to(self.path).as_posix()
         self.append_event({"step": step, "kind": "rewound", "discarded": discarded})
@@ -293,36 +287,3 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _split_log(log: Path, discarded: Path, step: int) -> None:
-    """Move the lines of `log` that are later than `step` to `discarded`."""
-    if not log.exists():
-        return
-    kept: list[bytes] = []
-    dropped: list[bytes] = []
-    for line in log.read_bytes().split(b"\n"):
-        if line.strip():
-            (kept if _is_within(line, step) else dropped).append(line + b"\n")
-    if not dropped:
-        return
-    discarded.parent.mkdir(parents=True, exist_ok=True)
-    # First the copy, then the cut: a kill in between leaves lines twice, never nowhere.
-    write_aside(discarded, lambda aside: aside.write_bytes(b"".join(dropped)))
-    write_aside(log, lambda aside: aside.write_bytes(b"".join(kept)))
-
-
-def _is_within(line: bytes, step: int) -> bool:
-    record = layout.parse_line(line)
-    if record is None:
-        return False
-    return not isinstance(record.get("step"), int) or record["step"] <= step
-
-
-def _move_tables(folder: Path, discarded: Path, step: int) -> None:
-    """Move the parquet files of steps later than `step` to `discarded`."""
-    for file in sorted(folder.glob("[0-9]*.parquet")):
-        number = file.stem.split("-")[0]
-        if number.isdigit() and int(number) > step:
-            discarded.mkdir(parents=True, exist_ok=True)
-            file.replace(discarded / file.name)

@@ -58,13 +58,7 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     one, the old log-probabilities are the training pass's own, and the ratio is exactly 1. The
     engine gets the new weights.
     """
-    hooks = runtime.dispatcher
-    advantages = hooks.estimate_advantages(groups, session)  # 8
-    advantages = hooks.adjust_advantages(groups, advantages, session)  # 9
-    for group, of_group in zip(groups, advantages, strict=True):
-        for rollout, advantage in zip(group.rollouts, of_group, strict=True):
-            rollout.advantage = advantage
-
+    estimate(runtime, session, groups)  # 8, 9
     settings = runtime.stack.train
     mini_batches = [groups[part :: settings.mini_batches] for part in range(settings.mini_batches)]
     total = UpdateResult()
@@ -78,6 +72,16 @@ def learn(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> Up
     if total.updates:
         runtime.engine.push(runtime.policy.model, session.weights_version + total.updates)
     return total
+
+
+def estimate(runtime: Runtime, session: StepSession, groups: Sequence[Group]) -> None:
+    """Stages 8 and 9: give every rollout its advantage, or one for each of its tokens."""
+    hooks = runtime.dispatcher
+    advantages = hooks.estimate_advantages(groups, session)  # 8
+    advantages = hooks.adjust_advantages(groups, advantages, session)  # 9
+    for group, of_group in zip(groups, advantages, strict=True):
+        for rollout, advantage in zip(group.rollouts, of_group, strict=True):
+            rollout.advantage = advantage
 
 
 def trainable(groups: Sequence[Group]) -> list[Rollout]:

@@ -49,7 +49,7 @@ def write_aside(path: Path, write: Callable[[Path], object]) -> None:
         with aside.open("rb+") as file:
             os.fsync(file.fileno())
         aside.replace(path)
-        sync_folder(path.parent)
+        sync(path.parent)
 
 
 def append_line(path: Path, line: bytes) -> None:
@@ -61,9 +61,9 @@ def append_line(path: Path, line: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def sync_folder(folder: Path) -> None:
-    """Make renames inside `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make the content of a file durable, or renames inside a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -7,7 +7,7 @@ so how rollouts are split into micro-batches or dealt to processes changes nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,11 +89,12 @@ def update(
         return UpdateResult()
     batches = list(runtime.micro_batches(rollouts))
     weights = _mini_batch_weights(runtime, session, batches, old_logps)
+    needs = runtime.dispatcher.needs
     result = UpdateResult()
     # Around all micro-batches: inside, weights are cast to bfloat16 once and not once for each.
     with runtime.accelerator.autocast():
         for number, batch in enumerate(batches):
-            tokens = _tokens(runtime, batch, old_logps)
+            tokens = token_batch(runtime, batch, old_logps, needs)
             weight_T = weights[number] if weights else _weights(runtime, session, tokens)
             policy_loss = runtime.dispatcher.policy_loss(tokens, session)
             factor_T = tokens.logp_T.new_tensor([token_factors[id(r)] for r in batch.rollouts])
@@ -139,15 +140,23 @@ def _token_factors(
 
 def needs_forward(runtime: Runtime, rollout: Rollout) -> bool:
     """Tell whether a rollout can move the policy: it has an advantage, or the loss needs none."""
-    if runtime.loss_acts_without_advantage:
-        return True
-    advantage = rollout.advantage
-    return any(advantage) if isinstance(advantage, Sequence) else advantage != 0
+    return runtime.loss_acts_without_advantage or rollout.has_advantage
 
 
-def _tokens(runtime: Runtime, batch: MicroBatch, old_logps: OldLogps | None) -> TokenBatch:
-    """Run the policy, and what else the stack's hooks need, on one micro-batch."""
-    needs = runtime.dispatcher.needs
+def token_batch(
+    runtime: Runtime,
+    batch: MicroBatch,
+    old_logps: OldLogps | None,
+    needs: Collection[Need],
+) -> TokenBatch:
+    """Run the policy, and what else is needed, on one micro-batch.
+
+    Args:
+        runtime: The parts of the run.
+        batch: Of rollouts with advantages.
+        old_logps: As in `update`.
+        needs: What the hooks that get the result declare.
+    """
     logp_T, entropy_T = runtime.policy.logps(batch, with_entropy=Need.ENTROPY in needs)
     if old_logps is None:
         old_logp_T = logp_T.detach()
@@ -162,21 +171,14 @@ def _tokens(runtime: Runtime, batch: MicroBatch, old_logps: OldLogps | None) -> 
         rollout_T=batch.rollout_T,
         logp_T=logp_T,
         old_logp_T=old_logp_T,
-        advantage_T=_advantages(batch, logp_T),
+        advantage_T=logp_T.new_tensor(
+            [advantage for rollout in batch.rollouts for advantage in rollout.token_advantages]
+        ),
         sampler_logp_T=_sampler_logps(batch, old_logp_T) if Need.SAMPLER_LOGP in needs else None,
         reference_logp_T=reference_logp_T,
         entropy_T=entropy_T,
         kl_coefficient=runtime.controls.kl_coefficient,
     )
-
-
-def _advantages(batch: MicroBatch, like_T: Tensor) -> Tensor:
-    """Return the advantage of each token: a rollout's one number, or its own list of them."""
-    values: list[float] = []
-    for rollout in batch.rollouts:
-        advantage = rollout.advantage
-        values += advantage if isinstance(advantage, Sequence) else [advantage] * rollout.length
-    return like_T.new_tensor(values)
 
 
 def _sampler_logps(batch: MicroBatch, old_logp_T: Tensor) -> Tensor:
@@ -210,7 +212,8 @@ def _mini_batch_weights(
     """
     if Need.MINI_BATCH_STATS not in runtime.dispatcher.needs or not batches:
         return None
-    parts = [_tokens(runtime, batch, old_logps) for batch in batches]
+    needs = runtime.dispatcher.needs
+    parts = [token_batch(runtime, batch, old_logps, needs) for batch in batches]
     offsets = [0]
     for part in parts:
         offsets.append(offsets[-1] + len(part.rollouts))

@@ -21,6 +21,7 @@ from rlvr_core.api.errors import (
     RlvrError,
     RunEndedError,
     RunFolderError,
+    exception_text,
     listed,
 )
 from rlvr_core.api.verdicts import Json
@@ -342,7 +343,7 @@ def _as_error(error: BaseException) -> RlvrError | None:
         return None
     if isinstance(error, RlvrError):
         return error
-    return RunEndedError("RLVR-T109", f"{type(error).__name__}: {error}")
+    return RunEndedError("RLVR-T109", exception_text(error))
 
 
 def _exit_code(fault: Fault) -> int:

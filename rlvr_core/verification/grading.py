@@ -10,11 +10,10 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from rlvr_core.api.errors import EnvironmentFault
+from rlvr_core.api.errors import EnvironmentFault, exception_text
 from rlvr_core.api.plugin import RowVerifier, Verifier, VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
-from rlvr_core.plugins.failures import exception_text
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.contract import Contract, ContractError, check_count, encode

@@ -17,8 +17,7 @@ import sys
 import threading
 import time
 
-from rlvr_core.api.errors import PluginError, RlvrError
-from rlvr_core.plugins.failures import exception_text
+from rlvr_core.api.errors import PluginError, RlvrError, exception_text
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification import output
 from rlvr_core.verification.board import Board, Lane, pack_record

@@ -106,9 +106,8 @@ def test_ctrl_c_ends_a_run_in_order_and_it_continues_to_the_same_bits(
     assert_same_bits(weights(out), unbroken)
 
 
-def test_ctrl_c_while_torch_is_imported_ends_at_once_and_says_from_where_it_continues(
-    write_stack, tmp_path, unbroken_run
-):
+def interrupted_in_torch(command, mark):
+    """Run a command, kill it politely while it imports torch, and return what it said."""
     held = """
 import sys, time
 from pathlib import Path
@@ -123,20 +122,41 @@ sys.meta_path.insert(0, Held())
 from rlvr_core.cli.main import main
 main(sys.argv[1:-1])
 """
-    mark = tmp_path / "mark"
-    command = ["train", write_stack(), "--out", unbroken_run, "--resume", mark]
     with subprocess.Popen(
-        [sys.executable, "-c", held, *map(str, command)], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", held, *map(str, command), mark], stderr=subprocess.PIPE, text=True
     ) as run:
         assert wait_for(mark.exists)
         run.send_signal(signal.SIGTERM)
         said = run.communicate(timeout=WITHIN_S)[1]
 
     assert run.returncode == 130, said
-    assert said == (
+    return said
+
+
+def test_ctrl_c_while_torch_is_imported_ends_at_once_and_says_from_where_it_continues(
+    write_stack, tmp_path, unbroken_run
+):
+    command = ["train", write_stack(), "--out", unbroken_run, "--resume"]
+
+    assert interrupted_in_torch(command, tmp_path / "mark") == (
         "interrupted in loading torch; the same command with --resume continues "
         f"{unbroken_run} after step 4\n"
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["train", "--resume", "--dry-run"], ["train", "--resume", "--check"], ["eval"], ["selfcheck"]],
+    ids=" ".join,
+)
+def test_ctrl_c_while_another_command_imports_torch_ends_at_once(
+    command, write_stack, tmp_path, unbroken_run
+):
+    run = ["--out", unbroken_run] if command[0] == "train" else []
+
+    said = interrupted_in_torch([*command, *run, write_stack()], tmp_path / "mark")
+
+    assert said == "interrupted in loading torch; nothing was written\n"
 
 
 def slow_truth(number):

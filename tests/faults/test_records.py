@@ -15,7 +15,6 @@ from rlvr_core.api import Action, ActionKind, Aggregation
 from rlvr_core.api.events import STEP_METRICS
 from rlvr_core.builtin.ppo_clip import PpoClipConfig
 from rlvr_core.cli.live import LiveReporter
-from rlvr_core.evaluate.measure import measure
 from rlvr_core.plugins import border
 from rlvr_core.plugins.resolve import DEFAULT_ANSWERS
 from rlvr_core.train.prepare import prepare
@@ -170,7 +169,7 @@ def test_a_prompt_is_the_same_in_training_and_in_evaluation(finished):
 
 
 def test_ids_sampled_from_are_the_same_in_training_and_in_evaluation(tmp_path, tiny_model):
-    from rlvr_core.train.loop import exam_of
+    from rlvr_core.train.measuring import measure_share
 
     asked = []
     path = write_faulty_stack(tmp_path / "stack", tiny_model, dev_rows=[data_row(0)])
@@ -182,16 +181,7 @@ def test_ids_sampled_from_are_the_same_in_training_and_in_evaluation(tmp_path, t
         )
         rows = runtime.train_rows[:1]
         stacks.new_session(runtime).sample(rows, 2)
-        measure(
-            runtime.engine,
-            runtime.tokenizer,
-            runtime.judge,
-            rows,
-            exam_of(runtime),
-            own_grader="odd",
-            split="dev",
-            weights_version=0,
-        )
+        measure_share(runtime, "dev", rows, weights_version=0)
 
     assert len(asked) == 2
     assert asked[0] == asked[1]

@@ -184,10 +184,10 @@ def test_what_changed_is_named_and_refused_and_allowed_with_a_word(
         data.write_text(data.read_text().replace("one", "uno"))
         key = "data.train"
     elif name == "plugin":
-        monkeypatch.setattr(run, "stamped_version", lambda ref: "0.2.0+abc")
+        monkeypatch.setattr(manifest, "stamped_version", lambda ref: "0.2.0+abc")
         key = "plugins.resume-steady"
     elif name == "core":
-        monkeypatch.setattr(run, "__version__", "9.9.9")
+        monkeypatch.setattr(manifest, "__version__", "9.9.9")
         key = "rlvr_core"
     else:
         model = tmp_path / "other-model"
@@ -309,7 +309,9 @@ def test_other_surroundings_are_warned_of_and_written_down(learning, tmp_path, m
     stack, folder = learning(), tmp_path / "run"
     train(prepare(stack), folder)
     real = manifest.hardware_facts()
-    monkeypatch.setattr(run, "hardware_facts", lambda: {**real, "torch": "9.9", "memory_bytes": 1})
+    monkeypatch.setattr(
+        manifest, "hardware_facts", lambda: {**real, "torch": "9.9", "memory_bytes": 1}
+    )
 
     changed = prepare(stack, ["train.steps=3"])
     train(changed, folder, resume=True, allow_changes=True)
