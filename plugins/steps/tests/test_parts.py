@@ -87,7 +87,7 @@ def test_false_lines_are_false(text):
     ["eggs + 3 = 7", "1:30 + 2 = 3:30", "twice 5 + 3 = 13", "12 * 2 = 2 dozen", "5! + 1 = 121",
      "He has 3 (1+1) = 6", "5 - 3 apples = 4 pears", "sqrt of 9 + 1 = 4", "2x + 3 = 7", "3 = 3",
      r"\sqrt{9} + 1 = 4", "eggs - 3 = 13", "10/3 ≈ 4", "6 = six", "a third of 9 + 1 = 4",
-     "5 squared + 1 = 26", "比 5 + 3 = 9", "x_1 + 2 = 3"],
+     "5 squared + 1 = 26", "eggs + 3 + 1 = 7", "eggs - 3 - 1 = 7", "比 5 + 3 = 9", "x_1 + 2 = 3"],
 )  # fmt: skip
 def test_what_words_change_is_never_called_wrong(text):
     assert [one for one in equations_in(plain(text)) if one.is_true is False] == []

@@ -26,7 +26,7 @@ _ANSWER = (
 _HAN_ANSWER = (
     r"答案\**[ ]*(?:应该是|应为|就是|是|为|等于)?[ ]*[:：]?|(?:故|因此|所以|应)选[ ]*[:：]?"
 )
-_MARKER = re.compile(rf"^[ \t]*####(?!#)|<answer>|{_ANSWER}|{_HAN_ANSWER}", re.I | re.M)
+_MARKER = re.compile(rf"(?<!#)####(?!#)|<answer>|{_ANSWER}|{_HAN_ANSWER}", re.I | re.M)
 _GSM_ANSWER = re.compile(r"[ \t]*####[ \t]*[-−$€£¥]*[ ]?\.?\d")
 _CLAIMS = re.compile(r"(?:is|are|equals|[:：=]|[是为于选])[ ]*\**[ ]*[:：]?\Z", re.I)
 """How a marker ends that claims what follows it; the mere word "answer" claims nothing."""

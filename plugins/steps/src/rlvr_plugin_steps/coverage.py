@@ -83,15 +83,21 @@ class Coverage:
 
 def measure_coverage(truths: Sequence[Truth]) -> Coverage:
     """Return on how many references alignment can work."""
-    steps = [step for truth in truths for step in truth.reference.steps]
-    checkable = sum(bool(step.equations) for step in steps)
-    numeric = sum(bool(step.numbers) and not step.equations for step in steps)
-    counts = [len(truth.reference.steps) for truth in truths]
+    found: list[str | None] = []
+    counts: list[int] = []
+    checkable = numeric = 0
+    for truth in truths:
+        steps = truth.reference.steps
+        found.append(fault_of(truth))
+        counts.append(len(steps))
+        checkable += sum(bool(step.equations) for step in steps)
+        numeric += sum(bool(step.numbers) and not step.equations for step in steps)
+    total = sum(counts) or 1
     return Coverage(
-        found=tuple(map(fault_of, truths)),
+        found=tuple(found),
         median_steps=statistics.median(counts) if counts else 0.0,
-        checkable=checkable / (len(steps) or 1),
-        numeric=numeric / (len(steps) or 1),
+        checkable=checkable / total,
+        numeric=numeric / total,
     )
 
 
