@@ -25,9 +25,10 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 
 
 def is_run(sql: str) -> bool:
-    """Return whether SQLite takes the text for one statement, and runs it."""
+    """Return whether SQLite takes the text for one statement that reads, and runs it."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE z (a)")
+        connection.execute("PRAGMA query_only = ON")
         try:
             connection.execute(sql).fetchall()
         except (sqlite3.Error, sqlite3.Warning):
@@ -49,7 +50,7 @@ def check_one_statement(sql: str) -> None:
         return
     # SQLite lets a comment run to the end of the text.
     known = "there is no statement" in reason or ("/*" in sql and "not closed" in reason)
-    assert known or not is_run(sql) or sql.lstrip().startswith(("INSERT", "DROP"))
+    assert known or not is_run(sql)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -66,10 +67,25 @@ def test_sqlite_agrees_ten_thousand_times_about_what_one_statement_is(start, tex
 
 
 @pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH replace AS (SELECT 1) SELECT * FROM replace",
+        "WITH RECURSIVE [drop](a) AS NOT MATERIALIZED (VALUES (1)), x AS (VALUES (1)) VALUES (2)",
+        "WITH begin(x) AS (SELECT 1), release AS (SELECT x FROM begin) SELECT x FROM release",
+        "SELECT replace('a', 'a', 'b')",
+    ],
+)  # fmt: skip
+def test_a_name_that_is_a_verb_elsewhere_is_no_verb(sql):
+    assert is_run(sql)
+    assert read_statement(sql).sql == sql
+
+
+@pytest.mark.parametrize(
     ("sql", "longer"),
     [
         ("SELECT a FROM t ORDER BY a", "SELECT a FROM t ORDER BY a, 1 ASC, 2 ASC "),
         ("select a from t order by a desc;", "select a from t order by a desc, 1 ASC, 2 ASC "),
+        (" ; /* x */ SELECT a FROM t ORDER BY a ;", "SELECT a FROM t ORDER BY a, 1 ASC, 2 ASC "),
         ("SELECT a FROM t ORDER BY a LIMIT 3 -- x",
          "SELECT a FROM t ORDER BY a , 1 ASC, 2 ASC LIMIT 3"),
         ("SELECT a FROM t ORDER/**/BY (SELECT 1 LIMIT 1), [limit] LIMIT 1",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from sqlglot import Token, TokenType
@@ -69,21 +70,23 @@ def read_statement(sql: str) -> Statement:
         message = f"the statement has more than {MAX_SQL_CHARACTERS:,} characters"
         raise QueryError(FailureCategory.RESOURCE_LIMIT, Stage.PARSE, message)
     tokens = _tokens(sql)
-    while tokens and tokens[-1].token_type is TokenType.SEMICOLON:
-        tokens.pop()
-    if not tokens:
+    is_word = [token.token_type is not TokenType.SEMICOLON for token in tokens]
+    if not any(is_word):
         raise _malformed("there is no statement")
-    if any(token.token_type is TokenType.SEMICOLON for token in tokens):
+    first, last = is_word.index(True), len(is_word) - is_word[::-1].index(True)
+    if not all(is_word[first:last]):
         raise _unsafe("more than one statement")
+    tokens = tokens[first:last]
     outer = list(_outermost(tokens))
     verb = _verb(outer)
     if verb in _OTHER_VERBS:
         raise _unsafe(f"{verb} is no query")
     if verb not in _QUERY_VERBS:
         raise _malformed("it starts no query")
-    # Semicolons and comments after it are left out: to SQLite's reader they are more statements.
-    end = tokens[-1].end + 1
-    return Statement(sql[:end], _order_end(outer, end))
+    # What stands around it is left out: to SQLite's reader it is more statements.
+    start, end = tokens[0].start, tokens[-1].end + 1
+    order_end = _order_end(outer, end)
+    return Statement(sql[start:end], None if order_end is None else order_end - start)
 
 
 def _tokens(sql: str) -> list[Token]:
@@ -100,14 +103,15 @@ def _tokens(sql: str) -> list[Token]:
 
 
 def _outermost(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens outside all parentheses."""
+    """Yield the tokens outside all parentheses; of those, what closes them."""
     depth = 0
     for token in tokens:
         if token.token_type is TokenType.L_PAREN:
             depth += 1
-        elif token.token_type is TokenType.R_PAREN:
+            continue
+        if token.token_type is TokenType.R_PAREN:
             depth -= 1
-        elif depth == 0:
+        if depth == 0:
             yield token
 
 
@@ -122,8 +126,9 @@ def _verb(outer: list[Token]) -> str:
     words = [next(iter(word.split()), "") for word in _words(outer)]
     if not words or words[0] != "WITH":
         return words[0] if words else ""
-    verbs = (word for word in words if word in _QUERY_VERBS | _OTHER_VERBS)
-    return next(verbs, "")
+    # Names may be verbs too, so the place decides: what closes the last body stands before it.
+    closed = (word for before, word in pairwise(words) if before == ")")
+    return next((word for word in closed if word not in ("AS", ",")), "")
 
 
 def _order_end(outer: list[Token], end: int) -> int | None:
