@@ -16,7 +16,9 @@ Judge = Callable[..., Verdict]
 SHARED = Path(__file__).parents[4] / "shared"
 
 
-@pytest.fixture(scope="session", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)])
+@pytest.fixture(
+    scope="session", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
+)
 def sandbox(request: pytest.FixtureRequest) -> dict[str, str]:
     """Return the settings that choose the backend."""
     if request.param == "bubblewrap":

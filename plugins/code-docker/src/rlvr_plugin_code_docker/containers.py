@@ -70,7 +70,9 @@ class ContainerSandbox:
                 "Image": image,
                 "Entrypoint": [],
                 # The name is looked up in the image's PATH.
-                "Cmd": python_command("python3", uid=0, dies_with_parent=False),
+                "Cmd": python_command(
+                    "python3", uid=0, dies_with_parent=False, is_same_python=False
+                ),
                 "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
                 "User": _NOBODY,
                 "WorkingDir": "/tmp",  # noqa: S108 - of the sandbox
@@ -175,7 +177,7 @@ class ContainerBackend:
                 # One that lay ready may be gone with the daemon it came from; a new one tells.
                 if not is_ready_made:
                     raise self._fault(f"the container ended at once: {error}") from None
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever the client raises
                 self._forget()
                 if not is_ready_made:
                     raise self._fault(str(error)) from None

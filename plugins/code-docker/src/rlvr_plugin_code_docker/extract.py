@@ -26,9 +26,10 @@ class Code:
 def find_code(completion: str, wanted: Collection[str]) -> Code | None:
     """Return the code of an answer, or None where there is none.
 
-    It is the last fenced block with a Python tag; without one, the last block without a tag; without
-    any fence, all of the text. Among blocks of a kind, those that define one of the names `wanted`
-    are preferred: an example of use may follow the solution. Only text after the reasoning counts.
+    It is the last fenced block with a Python tag; without one, the last block without a tag;
+    without any fence, all of the text. Among blocks of a kind, those that define one of the names
+    `wanted` are preferred: an example of use may follow the solution. Only text after the reasoning
+    counts.
     """
     text = after_reasoning(completion)
     if text is None or not text.strip():

@@ -29,8 +29,20 @@ from rlvr_plugin_code_docker.containers import ContainerBackend, daemon_address
 BUILD_LIMIT_S = 600.0
 CHECK_MEMORY_BYTES = 512 << 20
 _LEFT_OUT = frozenset(
-    "site-packages dist-packages test tests idlelib idle_test tkinter turtledemo ensurepip lib2to3 "
-    "__pycache__ pydoc_data".split()
+    [
+        "site-packages",
+        "dist-packages",
+        "test",
+        "tests",
+        "idlelib",
+        "idle_test",
+        "tkinter",
+        "turtledemo",
+        "ensurepip",
+        "lib2to3",
+        "__pycache__",
+        "pydoc_data",
+    ]
 )
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -146,7 +158,10 @@ def write_archive(root: Path, tag: str, archive: BinaryIO) -> None:
         name = f"{hashlib.sha256(config).hexdigest()}.json"
         manifest = [{"Config": name, "RepoTags": [f"{tag}:latest"], "Layers": ["layer.tar"]}]
         with tarfile.open(fileobj=archive, mode="w") as tar:
-            for member, content in ((name, config), ("manifest.json", json.dumps(manifest).encode())):
+            for member, content in (
+                (name, config),
+                ("manifest.json", json.dumps(manifest).encode()),
+            ):
                 info = tarfile.TarInfo(member)
                 info.size = len(content)
                 tar.addfile(info, io.BytesIO(content))
@@ -171,10 +186,10 @@ def copy_python(root: Path) -> None:
     for path in library.rglob("*.py"):
         _compile(path, library)
     loaded = {base, *(str(one) for one in source.rglob("lib-dynload/*.so"))}
-    for path in _libraries(sorted(loaded)):
-        target = root / path.lstrip("/")
+    for needed in _libraries(sorted(loaded)):
+        target = root / needed.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
+        shutil.copyfile(needed, target)
         target.chmod(0o755)
     for name in ("tmp", "etc"):
         (root / name).mkdir(exist_ok=True)

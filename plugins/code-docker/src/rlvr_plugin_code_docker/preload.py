@@ -5,8 +5,45 @@ the time that it takes.
 """
 
 PRELOADED = frozenset(
-    "abc array base64 bisect calendar cmath collections contextlib copy csv dataclasses datetime "
-    "decimal enum fractions functools hashlib heapq inspect io itertools json math numbers operator "
-    "queue random re statistics string struct textwrap threading time traceback types typing "
-    "unicodedata unittest".split()
+    [
+        "abc",
+        "array",
+        "base64",
+        "bisect",
+        "calendar",
+        "cmath",
+        "collections",
+        "contextlib",
+        "copy",
+        "csv",
+        "dataclasses",
+        "datetime",
+        "decimal",
+        "enum",
+        "fractions",
+        "functools",
+        "hashlib",
+        "heapq",
+        "inspect",
+        "io",
+        "itertools",
+        "json",
+        "math",
+        "numbers",
+        "operator",
+        "queue",
+        "random",
+        "re",
+        "statistics",
+        "string",
+        "struct",
+        "textwrap",
+        "threading",
+        "time",
+        "traceback",
+        "types",
+        "typing",
+        "unicodedata",
+        "unittest",
+    ]
 )

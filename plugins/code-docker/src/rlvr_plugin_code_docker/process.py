@@ -20,6 +20,7 @@ from rlvr_plugin_code_docker.session import SandboxEndedError, await_start
 START_LIMIT_S = 5.0
 SCRATCH_BYTES = 64 << 20
 _NOBODY = 65534
+_HOME = ENVIRONMENT["HOME"]
 _FIRST_UID = 1 << 30
 
 
@@ -33,8 +34,8 @@ class ProcessSandbox:
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 command,
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=subprocess.PIPE,
                 env=dict(ENVIRONMENT),
                 cwd=folder or "/",
@@ -76,7 +77,7 @@ class ProcessSandbox:
     def complaint(self) -> str:
         """Return what a process that did not start said."""
         self._process.kill()
-        _, said = self._process.communicate()
+        said: bytes = self._process.communicate()[1]
         return said.decode("utf-8", "replace").strip()[-500:]
 
     def _wait_at_most(self, until_s: float) -> None:
@@ -127,7 +128,9 @@ class ProcessBackend:
 
     def _new(self) -> ProcessSandbox:
         if self._kind == "local":
-            command = python_command(sys.executable, uid=0, dies_with_parent=True)
+            command = python_command(
+                sys.executable, uid=0, dies_with_parent=True, is_same_python=True
+            )
             return ProcessSandbox(command, Path(tempfile.mkdtemp(prefix="rlvr-code-")))
         return ProcessSandbox(bubblewrap_command())
 
@@ -164,11 +167,15 @@ def bubblewrap_command() -> list[str]:
         "--hostname", "sandbox",
         *_system_folders(sys.base_prefix),
         "--proc", "/proc", "--dev", "/dev",
-        "--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/dev/shm",
-        "--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", "/tmp",
-        "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp",
-        "--", *python_command(python, uid=uid, dies_with_parent=True),
+        *_scratch("/dev/shm"),  # noqa: S108 - of the sandbox
+        *_scratch(_HOME),
+        "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _HOME,
+        "--", *python_command(python, uid=uid, dies_with_parent=True, is_same_python=True),
     ]  # fmt: skip
+
+
+def _scratch(folder: str) -> list[str]:
+    return ["--perms", "1777", "--size", str(SCRATCH_BYTES), "--tmpfs", folder]
 
 
 def _system_folders(prefix: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""One answer in one sandbox: tests go in one at a time, records come out, values are compared here."""
+"""One answer in one sandbox: a test goes in, a record comes out, values are compared here."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ class _Renamed(ast.NodeTransformer):
     def __init__(self, old: str, new: str) -> None:
         self._old, self._new = old, new
 
-    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802 - the library's name
+    def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.Name(self._new, node.ctx) if node.id == self._old else node
 
 

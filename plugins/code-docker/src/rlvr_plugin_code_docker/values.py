@@ -1,7 +1,7 @@
 """Values that come out of the sandbox, read without trusting a byte of them.
 
-`guest.py` writes them; see there for what it does with subclasses. Nothing is unpickled, and nothing
-here runs code of the answer: only builtin types, `Fraction` and `Decimal` are made.
+`guest.py` writes them; see there for what it does with subclasses. Nothing is unpickled, and
+nothing here runs code of the answer: only builtin types, `Fraction` and `Decimal` are made.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class CodeDocker(RowVerifier):
         def _names_one_sandbox(self) -> Self:
             if self.unsafe_local == (self.backend is not None):
                 raise ValueError(
-                    "set `backend` to docker, podman or bubblewrap, or instead `unsafe_local: true` "
-                    "to run answers without any sandbox"
+                    "set `backend` to docker, podman or bubblewrap, or instead `unsafe_local: "
+                    "true` to run answers without any sandbox"
                 )
             has_image = self.backend in ("docker", "podman")
             if has_image != (self.image is not None):
@@ -129,9 +129,7 @@ class CodeDocker(RowVerifier):
             return self.judge(0.0, failure, Stage.EXTRACT)
         if len(code.source) > MAX_CODE_CHARACTERS:
             message = f"the code has more than {MAX_CODE_CHARACTERS:,} characters"
-            return self.judge(
-                0.0, FailureCategory.RESOURCE_LIMIT, Stage.EXTRACT, message=message
-            )
+            return self.judge(0.0, FailureCategory.RESOURCE_LIMIT, Stage.EXTRACT, message=message)
         tests = truth.plan()
         return self._verdict(code, tests, self._run(code, truth, tests), is_cut=is_cut)
 
@@ -145,9 +143,7 @@ class CodeDocker(RowVerifier):
         sandbox = self._backend.take()
         is_lost = True
         try:
-            outcomes = run_tests(
-                sandbox, code.source, truth.context, preload, tests, self._limits
-            )
+            outcomes = run_tests(sandbox, code.source, truth.context, preload, tests, self._limits)
             is_lost = any(one.ending in LOST for one in outcomes)
         finally:
             sandbox.close(at_once=is_lost)
