@@ -298,7 +298,8 @@ def test_a_plugin_is_imported_once_in_each_process(tmp_path, tiny_model, monkeyp
     train(prepare(stack), tmp_path / "run")
 
     processes = log.read_text().split()
-    assert len(processes) == len(set(processes)) == 3, "this one and two workers"
+    assert len(processes) == len(set(processes)), "no process imports a module twice"
+    assert 2 <= len(processes) <= 3, "this one and up to two workers, as many as were needed"
 
 
 def test_the_page_of_the_step_states_the_formula_of_every_estimator_and_loss():
