@@ -13,6 +13,9 @@ NEUTRAL: tuple[str, ...] = (
     "First line\n\nSecond line\n- a point\n- another point\n\nThe last line ends here.",
     '{"note": "nothing in particular"}',
     '["nothing", "in particular"]',
+    "word",
+    "{}",
+    "[]",
 )
 """Texts that answer nothing. A ground truth that one of them meets tells nothing apart."""
 

@@ -46,7 +46,7 @@ def check_plugin(
             passes all the same has failed: the reason no longer holds.
         project: Folder of its ``pyproject.toml``. Default: where it was installed from.
         timeout_s: Deadline of a row; other experiments get six times as long.
-        only: Numbers of checks to make, with those that they need. Default: all.
+        only: Numbers of checks to report, with those that they need where these fail. Default: all.
         on_check: Told of each check when it begins.
 
     Raises:
@@ -65,7 +65,7 @@ def check_plugin(
     with _subject(installed, found, cases, level, timeout_s, numbers) as subject:
         results = list(_results(subject, chosen, on_check))
     if only is not None:
-        results = [result for result in results if result.number in only]
+        results = [one for one in results if one.number in only or one.outcome is Outcome.FAILED]
     return CheckReport(
         plugin=installed.name,
         blame=installed.blame,

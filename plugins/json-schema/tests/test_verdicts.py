@@ -70,6 +70,7 @@ def test_an_expected_null_is_not_an_absent_one(judge):
     [
         ({}, "says nothing"),
         ({"title": "x", "$defs": {"a": {"type": "string"}}}, "says nothing"),
+        ({"properteis": {"a": {"type": "string"}}}, "says nothing"),
         ({"type": "text"}, "at `type`"),
         ({"type": "object", "properties": []}, "at `properties`"),
         ({"required": "a"}, "at `required`"),

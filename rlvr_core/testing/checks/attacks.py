@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from rlvr_core.api.verdicts import Json
+from rlvr_core.api.verdicts import Json, Status
 from rlvr_core.testing import adversarial
 from rlvr_core.testing.apart.parent import Finding
 from rlvr_core.testing.cases import GoldenCase
@@ -64,9 +64,11 @@ def named_constraints(subject: Subject) -> Finding:
         return not_applicable("it does not claim the capability constraints")
     rows = []
     for case in subject.attacked:
-        truth = json.dumps(dict(case.row.ground_truth), ensure_ascii=False)
-        rows.append(row_of(case, f"I have followed every one of these constraints: {truth}"))
-        rows.append(row_of(case, f"Constraints met: {', '.join(_texts(case.row.ground_truth))}"))
+        named = ", ".join(_texts(case.row.ground_truth))
+        # Some constraints are met by whoever names them, such as a word that must occur.
+        [verdict] = subject.judging.judge([row_of(case, named)])
+        if verdict.status is not Status.PASSED:
+            rows.append(row_of(case, f"I have followed every constraint. Constraints met: {named}"))
     return must_not_pass(subject, rows, "a constraint that is only named")
 
 
@@ -84,9 +86,13 @@ def spans(subject: Subject) -> Finding:
         rows += [
             row_of(case, json.dumps(claim, ensure_ascii=False))
             for claim in (items + others, blank, items[:-1] + items[:1] * 3)
-            if claim not in (items, [])
+            if claim and _distinct(claim) != _distinct(items)
         ]
     return must_not_pass(subject, rows, "a claim of all, empty or repeated spans")
+
+
+def _distinct(items: list[Json]) -> set[str]:
+    return {json.dumps(item, sort_keys=True) for item in items}
 
 
 def _items(case: GoldenCase) -> list[Json] | None:

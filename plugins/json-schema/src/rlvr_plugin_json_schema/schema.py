@@ -93,7 +93,7 @@ def _checked(schema: dict[str, Json]) -> Schema:
         raise SchemaFaultError(f"`$schema` is none of {', '.join(DIALECTS)}")
     validator_class, specification = known
     _check_form(validator_class, schema)
-    if schema.keys() <= _SAY_NOTHING:
+    if not validator_class.VALIDATORS.keys() & (schema.keys() - _SAY_NOTHING):
         raise SchemaFaultError("it says nothing about a value, so it verifies nothing")
     root = Place("", schema, Registry().resolver_with_root(specification.create_resource(schema)))
     _check_places(root, specification)
