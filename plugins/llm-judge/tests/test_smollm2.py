@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 
 GOLDEN = Path(__file__).parents[1] / "golden.jsonl"
-ROWS = 4
+ROWS = 2
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def test_smollm2_is_calibrated_and_refused_for_training(
 
     one = serve(generate, "SmolLM2-135M-Instruct")
     config = settings(one, deadline_s=300)
-    config["judges"][0]["max_tokens"] = 48
+    config["judges"][0]["max_tokens"] = 32
     (tmp_path / "config.json").write_text(json.dumps(config), "utf-8")
-    labelled = GOLDEN.read_text("utf-8").splitlines()[:ROWS]
+    labelled = GOLDEN.read_text("utf-8").splitlines()[: 2 * ROWS : 2]
     (tmp_path / "labelled.jsonl").write_text("\n".join(labelled), "utf-8")
     out = tmp_path / "calibration.json"
     files = [str(tmp_path / "config.json"), str(tmp_path / "labelled.jsonl")]
@@ -77,6 +77,7 @@ def test_smollm2_is_calibrated_and_refused_for_training(
         "schema_version": 1,
         "model": str(make_tiny_model(tmp_path / "tiny")),
         "data": {"train": {"path": "train.jsonl"}},
+        "rollout": {"max_completion_tokens": 6},
         "verifiers": [{"llm-judge": {**config, "calibration": str(out)}}],
         "train": {"steps": 1, "learning_rate": 1e-3, "precision": "fp32"},
         "evaluate": {"splits": []},
