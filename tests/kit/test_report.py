@@ -10,13 +10,13 @@ import pytest
 
 from rlvr_core.api import StackError
 from rlvr_core.api.plugin import Family
+from rlvr_core.cli.main import main
 from rlvr_core.testing import (
     CheckReport,
     CheckResult,
     Outcome,
     VerifierSuite,
     check_plugin,
-    check_verifier,
     load_cases,
 )
 from rlvr_core.testing.checks import CHECKS
@@ -84,12 +84,33 @@ def test_too_few_golden_cases_are_a_failure_at_the_level_that_asks_for_more(proj
     project = project_of("good")
     cases = load_cases(project / "golden.jsonl")
 
-    few = check_verifier(plugin_name("good"), cases[:4], project=project, timeout_s=2.0)
+    few = check_plugin(plugin_name("good"), cases=cases[:4], project=project, only=["R20"])
     listed = check_plugin(plugin_name("good"), project=project, level="listed", only=["R20"])
 
     assert [one.number for one in few.failed] == ["R20"]
     assert "wanted 5, 5, 3" in few.failed[0].detail
     assert "wanted 20, 20, 10" in listed.failed[0].detail
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [
+        ((plugin_name("good"), "--only", "R05"), 0),
+        ((plugin_name("R05"), "--only", "R05"), 1),
+        ((plugin_name("good"), "--only", "R99"), 2),
+        (("kit-god",), 2),
+        ((plugin_name("good"), "--golden", "nowhere.jsonl"), 2),
+    ],
+)
+def test_the_command_ends_with_the_documented_exit_code(arguments, exit_code, project_of, capsys):
+    project = str(project_of("good"))
+
+    with pytest.raises(SystemExit) as ended:
+        main(["plugins", "check", *arguments, "--project", project, "--json"])
+
+    assert ended.value.code == exit_code
+    said = json.loads(capsys.readouterr().out)
+    assert said["passed"] is (exit_code == 0) if exit_code < 2 else said["exit_code"] == 2
 
 
 def test_a_setting_of_the_project_that_is_none_is_refused(project_of):
