@@ -11,6 +11,12 @@ if HERE not in sys.path:
     sys.path.insert(0, HERE)
 
 
+def pytest_ignore_collect(collection_path, config):
+    """Leave out what needs another library, unless ``-m adapters`` asks for it."""
+    needs_library = collection_path.name.startswith("test_with_")
+    return True if needs_library and config.option.markexpr != "adapters" else None
+
+
 @pytest.fixture(scope="module")
 def opened():
     """Take what has a scorer; its workers end with the module."""

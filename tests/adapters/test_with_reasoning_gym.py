@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+import reasoning_gym as library
+
+import rlvr_core
+from rlvr_core.adapters.reasoning_gym import Scorer, is_literal
+from rlvr_core.adapters.reasoning_gym_rows import make_reasoning_gym
+from rlvr_core.api import DataError, StackError
+from rlvr_core.cli.main import main
 
 pytestmark = pytest.mark.adapters
-library = pytest.importorskip("reasoning_gym")
-
-import rlvr_core  # noqa: E402
-from rlvr_core.adapters.reasoning_gym import Scorer, is_literal  # noqa: E402
-from rlvr_core.adapters.reasoning_gym_rows import make_reasoning_gym  # noqa: E402
-from rlvr_core.api import DataError, StackError  # noqa: E402
-from rlvr_core.cli.main import main  # noqa: E402
 
 SIZES = {"train": 12, "dev": 3, "gate": 3}
 CANNOT_BE_WRITTEN = {"arc_agi", "rearc"}

@@ -7,15 +7,13 @@ import re
 from pathlib import Path
 
 import pytest
+from datasets import Dataset
+from trl import GRPOConfig, GRPOTrainer
+
+from rlvr_core.adapters import trl_reward, trl_reward_async
+from rlvr_core.api import DataError, PluginError
 
 pytestmark = pytest.mark.adapters
-pytest.importorskip("trl")
-
-from datasets import Dataset  # noqa: E402
-from trl import GRPOConfig, GRPOTrainer  # noqa: E402
-
-from rlvr_core.adapters import trl_reward, trl_reward_async  # noqa: E402
-from rlvr_core.api import DataError, PluginError  # noqa: E402
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "use-verifiers-in-your-trainer.md"
 ROWS = [

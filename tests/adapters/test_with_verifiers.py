@@ -9,16 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
+import verifiers.v1 as vf
+
+import rlvr_core
+from rlvr_core.adapters.verifiers_library import load_taskset
+from rlvr_core.adapters.verifiers_rows import make_verifiers
+from rlvr_core.adapters.verifiers_task import VerifiersTask
+from rlvr_core.api import DataError, StackError
+from rlvr_core.cli.main import main
 
 pytestmark = pytest.mark.adapters
-vf = pytest.importorskip("verifiers.v1")
-
-import rlvr_core  # noqa: E402
-from rlvr_core.adapters.verifiers_library import load_taskset  # noqa: E402
-from rlvr_core.adapters.verifiers_rows import make_verifiers  # noqa: E402
-from rlvr_core.adapters.verifiers_task import VerifiersTask  # noqa: E402
-from rlvr_core.api import DataError, StackError  # noqa: E402
-from rlvr_core.cli.main import main  # noqa: E402
 
 # The taskset is found as an installed one is; workers look for modules where this process does.
 sys.path.insert(0, str(Path(__file__).parent / "tasksets"))
@@ -165,7 +165,6 @@ def test_a_field_may_have_another_name_and_a_missing_one_is_an_error_of_the_task
 
 
 def test_the_example_of_the_page_makes_a_reward():
-    pytest.importorskip("rlvr_plugin_math_sympy")
     page = "use-verifiers-in-your-trainer.md"
     text = (Path(__file__).parents[2] / "docs" / "how-to" / page).read_text("utf-8")
     [code] = [
