@@ -11,7 +11,7 @@ def test_every_shared_case_is_scored_as_expected(judge, shared_folder):
     assert len(rows) > 50
     found = []
     for row in rows:
-        verdict = judge(row["completion"], row["ground_truth"])
+        verdict = judge(row["completion"], row["ground_truth"], test_time_limit_s=2, time_limit_s=5)
         if verdict.score is None or abs(verdict.score - row["expected"]) > 1e-3:
             found.append((row["id"], row["why"], row["expected"], verdict.to_json()))
     assert found == []
