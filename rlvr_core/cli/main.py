@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from rlvr_core import __version__
-from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean
+from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean, exception_text
 from rlvr_core.monitors.tracker_outlet import close_all
 from rlvr_core.plugins.failures import is_out_of_memory
 from rlvr_core.train.sudden_end import end_process
@@ -176,7 +176,7 @@ def _memory_fault(error: Exception) -> EnvironmentFault:
     return EnvironmentFault(
         "RLVR-E105",
         "memory ran out",
-        cause=f"{type(error).__name__}: {error}",
+        cause=exception_text(error),
         fix="lower rollout.max_rows (sampling) or train.micro_batch_tokens (learning): they change "
         "nothing that is learnt; or take a smaller model",
     )
