@@ -33,7 +33,6 @@ _EVALUATES = re.compile(r"(?<!literal_)\b(?:eval|exec)\s*\(")
 
 _FORMULA = re.compile(r"[\w\s.,+\-*/^=<>()√π×÷·−]*")
 _MEMBER = re.compile(r"[^\W\d]\w*\s*\.|\.\s*[^\W\d]|__")
-_CALL_OF_A_VALUE = re.compile(r"\)\s*\(")
 _WORD = re.compile(r"\b[^\W\d]{2}\w*")
 _FUNCTIONS = frozenset(
     {"sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan", "sinh", "cosh", "tanh"}
@@ -142,7 +141,6 @@ def is_formula(text: str) -> bool:
     return (
         _FORMULA.fullmatch(text) is not None
         and _MEMBER.search(text) is None
-        and _CALL_OF_A_VALUE.search(text) is None
         and _FUNCTIONS.issuperset(_WORD.findall(text))
     )
 

@@ -145,10 +145,10 @@ def score_in_child(reward, queue):
 def test_a_forked_process_has_workers_of_its_own(reward):
     reward(PROMPTS, ["2"] * 3, answer=ANSWERS)
     context = multiprocessing.get_context("fork")
-    queue = context.SimpleQueue()
+    queue = context.Queue()
     child = context.Process(target=score_in_child, args=(reward, queue))
     child.start()
-    assert queue.get() == [1.0, 0.0, 1.0]
+    assert queue.get(timeout=30) == [1.0, 0.0, 1.0]
     child.join(30)
     assert child.exitcode == 0
     assert reward(PROMPTS, ["2", "3", "2"], answer=ANSWERS) == [1.0, 0.0, 1.0]
