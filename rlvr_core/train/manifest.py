@@ -16,8 +16,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
 from rlvr_core import __version__
 from rlvr_core.api.plugin import API_VERSION
 from rlvr_core.api.verdicts import Json
@@ -187,6 +185,8 @@ def _git_output(git: str, folder: Path | None, *arguments: str) -> str | None:
 
 
 def _torch_facts() -> dict[str, Json]:
+    import torch  # here, so that reading runs needs no torch
+
     devices = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "torch": str(torch.__version__),
