@@ -16,6 +16,7 @@ import types
 import typing
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,7 @@ def checks_reference() -> str:
     return "\n\n".join(sections)
 
 
+@cache
 def raising_classes() -> Mapping[str, set[type[errors.RlvrError]]]:
     """Return, for each code that stands in the source, the error classes it is raised as."""
     known = {

@@ -54,6 +54,7 @@ def test_doctor_names_what_is_wrong_and_imports_nothing(environment: Environment
     assert environment.imported() == []
 
 
+@pytest.mark.slow
 def test_doctor_tries_each_import_when_told_to(environment: Environment) -> None:
     done = environment.rlvr("plugins", "doctor", "--load")
 

@@ -129,6 +129,7 @@ def test_two_plugins_with_the_same_mistake_are_suspected_together(check):
     assert set(result.suspects) == {"bad-FirstIsBaseline", "bad-PaysTheFirst"}
 
 
+@pytest.mark.slow
 def test_two_plugins_that_spoil_runs_in_two_ways_are_told_apart(check):
     stack = {"advantage": ["dr-grpo", "bad-Forgets"], "monitors": ["bad-Exams"]}
 

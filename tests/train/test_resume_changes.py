@@ -53,6 +53,7 @@ def assert_same_weights(*folders):
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_a_run_with_more_steps_continues_as_if_it_had_always_had_them(learning, tmp_path):
     stack, folder = learning(), tmp_path / "run"
     train(prepare(stack, ["train.steps=4"]), tmp_path / "unbroken")
@@ -72,6 +73,7 @@ def test_a_run_with_more_steps_continues_as_if_it_had_always_had_them(learning, 
     assert event["reason"] == "continued with changes: train.steps was 2, is 4"
 
 
+@pytest.mark.slow
 def test_both_stacks_stay_and_the_present_one_continues_without_a_flag(learning, tmp_path):
     stack, folder = learning(), tmp_path / "run"
     train(prepare(stack), folder)
@@ -106,6 +108,7 @@ def test_the_report_says_that_a_run_was_changed_on_its_way(learning, tmp_path):
     assert said in summary.sentences
 
 
+@pytest.mark.slow
 def test_changed_settings_of_the_optimiser_hold_from_then_on(learning, tmp_path, monkeypatch):
     stack, folder = learning(), tmp_path / "run"
     train(prepare(stack), folder)
@@ -124,6 +127,7 @@ def test_changed_settings_of_the_optimiser_hold_from_then_on(learning, tmp_path,
     assert rates(folder) == [0.01, 0.01, 0.02]
 
 
+@pytest.mark.slow
 def test_a_changed_learning_rate_holds_when_the_run_breaks_off_before_it_is_saved(
     learning, break_off, tmp_path
 ):
@@ -137,6 +141,7 @@ def test_a_changed_learning_rate_holds_when_the_run_breaks_off_before_it_is_save
     assert rates(folder) == [0.01, 0.01, 0.02, 0.02]
 
 
+@pytest.mark.slow
 def test_what_a_monitor_set_holds_until_the_stack_says_something_else(
     learning, break_off, tmp_path, monkeypatch
 ):
@@ -269,6 +274,7 @@ def test_a_manifest_that_tells_of_no_resumes_is_continued(made, tmp_path):
     assert len(manifest_of(folder)["resumes"]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("needed_for", ["the policy", "the reference"])
 def test_another_model_in_the_same_place_is_noticed(
     learning, break_off, tiny_model, tmp_path, needed_for

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 
+import pytest
 
+
+@pytest.mark.slow
 def test_every_shared_case_is_scored_as_expected(judge, shared_folder):
     lines = (shared_folder / "cases" / "code.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]

