@@ -19,7 +19,8 @@ OWN_PARSER = "def parse_expr(text):\n    return text\nvalue = parse_expr(answer)
 
 
 def is_missing(module):
-    return importlib.util.find_spec(module) is None
+    found = importlib.util.find_spec(module)
+    return found is None or found.origin is None  # a folder of that name is no library
 
 
 @pytest.mark.parametrize(
