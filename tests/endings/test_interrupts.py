@@ -29,7 +29,11 @@ PHASES = {
         "step 2: sampling and verifying",
     ),
     "learning": ("rlvr_core.plugins.dispatch:Dispatcher.policy_loss", 2, "step 3: learning"),
-    "evaluating": ("rlvr_core.train.measuring:measure", 3, "evaluating dev: 12 prompts, after step 2"),
+    "evaluating": (
+        "rlvr_core.train.measuring:measure",
+        3,
+        "evaluating dev: 12 prompts, after step 2",
+    ),
     "saving": ("torch:save", 3, "step 3: writing a checkpoint"),
     "writing": ("rlvr_core.train.storage:sync", 12, ""),
 }
