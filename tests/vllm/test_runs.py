@@ -191,7 +191,7 @@ def test_an_interruption_while_vllm_samples_ends_the_run_and_leaves_no_process(s
             break
         time.sleep(0.01)
     time.sleep(2)  # step 1 has begun, and its completions are far from their end
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # heard in a shell's background too
     _, errors = process.communicate(timeout=60)
 
     assert process.returncode == 130, errors
