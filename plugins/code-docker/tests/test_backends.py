@@ -13,6 +13,7 @@ import tarfile
 import time
 from pathlib import Path
 
+import docker
 import pytest
 from rlvr_plugin_code_docker import CodeDocker
 from rlvr_plugin_code_docker.cli import main
@@ -90,20 +91,37 @@ def test_a_sandbox_ends_with_the_process_that_made_it(sandbox):
     code = (
         "import json, os, signal, sys\nfrom rlvr_plugin_code_docker import CodeDocker\n"
         "v = CodeDocker(CodeDocker.Config(**json.loads(sys.argv[1])))\n"
-        "s = v._backend.take()\nprint('ready', flush=True)\nsignal.pause()"
+        "s = v._backend.take()\nprint(getattr(s, 'id', ''), flush=True)\nsignal.pause()"
     )
     command = [sys.executable, "-c", code, json.dumps(sandbox)]
-    before = supervisors()
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE)
-    assert worker.stdout.readline() == b"ready\n"
-    assert supervisors() - before
+    worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    container = worker.stdout.readline().strip()
+    own = supervisors_of(worker.pid, container)
+    assert own
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
     worker.stdout.close()
     until_s = time.monotonic() + 15
-    while supervisors() - before and time.monotonic() < until_s:
+    while own & supervisors() and time.monotonic() < until_s:
         time.sleep(0.1)
-    assert not supervisors() - before
+    assert not own & supervisors()
+
+
+def supervisors_of(worker, container):
+    """Return the supervisors that a worker started, or the one in its container."""
+    if container:
+        inspected = docker.APIClient(version="auto").inspect_container(container)
+        return {inspected["State"]["Pid"]} & supervisors()
+    return {one for one in supervisors() if worker in ancestors(one)}
+
+
+def ancestors(process):
+    found = []
+    while process:
+        status = Path(f"/proc/{process}/status").read_text()
+        process = int(status.split("PPid:")[1].split()[0])
+        found.append(process)
+    return found
 
 
 def supervisors():

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from rlvr_core.api import EnvironmentFault
-from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command
+from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command, supervisor_code
 from rlvr_plugin_code_docker.session import SandboxEndedError, await_start
 
 LABEL = "rlvr.code-docker"
@@ -70,9 +70,7 @@ class ContainerSandbox:
                 "Image": image,
                 "Entrypoint": [],
                 # The name is looked up in the image's PATH.
-                "Cmd": python_command(
-                    "python3", uid=0, dies_with_parent=False, is_same_python=False
-                ),
+                "Cmd": python_command("python3", uid=0, dies_with_parent=False),
                 "Env": [f"{name}={value}" for name, value in ENVIRONMENT.items()],
                 "User": _NOBODY,
                 "WorkingDir": "/tmp",  # noqa: S108 - of the sandbox
@@ -82,14 +80,13 @@ class ContainerSandbox:
                 "StdinOnce": True,
                 "AttachStdin": True,
                 "AttachStdout": True,
-                "AttachStderr": True,
                 "Tty": False,
                 "Labels": {LABEL: "1"},
                 "HostConfig": host_config(memory_bytes),
             }
         )
         self.id: str = made["Id"]
-        streams = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        streams = {"stdin": 1, "stdout": 1, "stream": 1}
         self._stream = api.attach_socket(self.id, params=streams)
         self._socket: socket.socket = getattr(self._stream, "_sock", self._stream)
         api.start(self.id)
@@ -209,7 +206,9 @@ class ContainerBackend:
     def _new(self) -> ContainerSandbox:
         sandbox = ContainerSandbox(self._api(), self._image, self._memory_bytes)
         try:
-            await_start(sandbox, time.monotonic() + START_LIMIT_S)
+            until_s = time.monotonic() + START_LIMIT_S
+            sandbox.send(supervisor_code(), until_s)
+            await_start(sandbox, until_s)
         except Exception:
             sandbox.close(at_once=True)
             raise

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from rlvr_core.api import EnvironmentFault
-from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command
+from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command, supervisor_code
 from rlvr_plugin_code_docker.session import SandboxEndedError, await_start
 
 START_LIMIT_S = 5.0
@@ -41,6 +41,8 @@ class ProcessSandbox:
                 cwd=folder or "/",
                 start_new_session=True,
             )
+        with contextlib.suppress(TimeoutError, SandboxEndedError):  # shows itself at the start
+            self.send(supervisor_code(), time.monotonic() + START_LIMIT_S)
 
     def send(self, data: bytes, until_s: float) -> None:
         """Send all of the data; see `Sandbox`."""
@@ -128,9 +130,7 @@ class ProcessBackend:
 
     def _new(self) -> ProcessSandbox:
         if self._kind == "local":
-            command = python_command(
-                sys.executable, uid=0, dies_with_parent=True, is_same_python=True
-            )
+            command = python_command(sys.executable, uid=0, dies_with_parent=True)
             return ProcessSandbox(command, Path(tempfile.mkdtemp(prefix="rlvr-code-")))
         return ProcessSandbox(bubblewrap_command())
 
@@ -170,7 +170,7 @@ def bubblewrap_command() -> list[str]:
         *_scratch("/dev/shm"),  # noqa: S108 - of the sandbox
         *_scratch(_HOME),
         "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", _HOME,
-        "--", *python_command(python, uid=uid, dies_with_parent=True, is_same_python=True),
+        "--", *python_command(python, uid=uid, dies_with_parent=True),
     ]  # fmt: skip
 
 

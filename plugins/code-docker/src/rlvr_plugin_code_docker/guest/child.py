@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import resource
 import sys
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 PIPE = 3
 """Descriptor of a child's own pipe; beside it, a child has only its standard ones."""
-_REFUSED = (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError)
+REFUSED = (SyntaxError, ValueError, OverflowError, MemoryError, RecursionError)
 """What compiling a text may raise."""
 
 # The interpreter starts without `site`, which brings these two.
@@ -32,6 +33,42 @@ def compiled(source: str, name: str, mode: str = "exec") -> CodeType:
     """Compile a text, with none of the settings of this module."""
     code: CodeType = compile(source, name, mode, dont_inherit=True)
     return code
+
+
+def compiled_or_text(source: str, name: str, mode: str = "exec") -> CodeType | str:
+    """Compile a text of the host's; one that this Python refuses is left, to fail in the child."""
+    try:
+        return compiled(source, name, mode)
+    except REFUSED:
+        return source
+
+
+def with_code(job: dict[str, Any]) -> dict[str, Any]:
+    """Return what the host sent with its texts compiled, once for all children.
+
+    Compiling runs nothing of the answer. The code of an answer that cannot be compiled is None.
+    """
+    source, context = job["source"], job["context"]
+    job["context"] = compiled_or_text(context, "<context>") if context else None
+    job["code"] = None
+    with contextlib.suppress(*REFUSED):
+        job["code"] = compiled(source, "<answer>")
+        return job
+    with contextlib.suppress(*REFUSED):
+        if context:
+            # It goes on where the context ends.
+            job["code"] = compiled(context.rstrip("\n") + "\n" + source, "<answer>")
+            job["context"] = None
+    return job
+
+
+def with_compiled(test: dict[str, Any]) -> dict[str, Any]:
+    """Return a test with its texts compiled."""
+    for name in {"setup", "imports", "body"} & test.keys():
+        test[name] = compiled_or_text(test[name], f"<{name}>")
+    if "holes" in test:
+        test["holes"] = [compiled_or_text(hole, "<hole>", "eval") for hole in test["holes"]]
+    return test
 
 
 class Child:
@@ -67,28 +104,16 @@ class Child:
 
     def answer(self, name: str) -> dict[str, Any]:
         """Execute the answer in a module of its own and return its namespace."""
-        source, context = self.job["source"], self.job["context"]
-        try:
-            code = compiled(source, "<answer>")
-        except _REFUSED:
-            code = self.continued(context, source)
-            context = ""
+        code, context = self.job["code"], self.job["context"]
+        if code is None:
+            self.say(b"S", b"")
+            os._exit(1)
         module = Module(name)
         sys.modules[name] = module
-        if context:
-            exec(compiled(context, "<context>"), module.__dict__)
+        if context is not None:
+            exec(context, module.__dict__)
         exec(code, module.__dict__)
         return module.__dict__
-
-    def continued(self, context: str, source: str) -> CodeType:
-        """Compile an answer that goes on where the context ends."""
-        try:
-            if context:
-                return compiled(context.rstrip("\n") + "\n" + source, "<answer>")
-        except _REFUSED:
-            pass
-        self.say(b"S", b"")
-        os._exit(1)
 
     def space(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the names that a test sees: the answer's, but no builtin that it replaced."""
@@ -103,9 +128,9 @@ class Child:
     def values(self) -> bytes:
         """Return the values of the expressions that were cut out of the test."""
         space = self.space(self.answer("answer"))
-        exec(compiled(self.test["setup"], "<setup>"), space)
+        exec(self.test["setup"], space)
         writer = Writer()
-        found = [eval(compiled(hole, "<test>", "eval"), space) for hole in self.test["holes"]]
+        found = [eval(hole, space) for hole in self.test["holes"]]
         writer.write(found)
         return bytes(writer.out)
 
@@ -116,7 +141,7 @@ class Child:
         sys.modules.clear()
         sys.modules.update(BASE_MODULES)
         imported = {"__builtins__": dict(PRISTINE), "__name__": "__main__"}
-        exec(compiled(self.test["imports"], "<imports>"), imported)
+        exec(self.test["imports"], imported)
         if "random" in sys.modules:
             sys.modules["random"].seed(0)
         tests_modules = dict(sys.modules)
@@ -135,7 +160,7 @@ class Child:
         space.update(imported)
         sys.modules["__main__"] = main
         try:
-            exec(compiled(self.test["body"], "<test>"), space)
+            exec(self.test["body"], space)
         except SystemExit as error:
             return self.test["may_exit"] and not error.code
         return True

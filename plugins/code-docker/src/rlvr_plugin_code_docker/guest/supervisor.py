@@ -20,7 +20,14 @@ import signal
 import sys
 import time
 
-from rlvr_plugin_code_docker.guest.child import Child, confine, stand_between
+from rlvr_plugin_code_docker.guest.child import (
+    Child,
+    compiled,
+    confine,
+    stand_between,
+    with_code,
+    with_compiled,
+)
 from rlvr_plugin_code_docker.guest.values import MAX_RESULT_BYTES
 
 TYPE_CHECKING = False
@@ -34,7 +41,6 @@ HEADER_BYTES = 5
 """What a child says begins with a letter and four bytes of length."""
 MAX_SAID_BYTES = MAX_RESULT_BYTES + 2 * HEADER_BYTES
 MAX_OUTPUT_BYTES = 1 << 20
-POLL_S = 0.02
 COMMON = ("typing", "collections", "itertools", "math", "re")
 """What most answers import."""
 _PR_SET_PDEATHSIG = 1
@@ -59,13 +65,16 @@ class Supervisor:
         """Serve until the host is gone."""
         # Sandboxes are started ahead of their use, so this time is not waited for.
         preload(COMMON)
+        compiled("0", "<warm>")
         self.send(START_BYTE)
-        job = marshal.loads(self.frame())  # noqa: S302 - from the host
+        # Warnings about an answer would fill a stream that nobody reads any more.
+        os.dup2(0, 2)
+        job = with_code(marshal.loads(self.frame()))  # noqa: S302 - from the host
         preload(job["preload"])
         if "random" in sys.modules:
             sys.modules["random"].seed(0)
         while True:
-            test = marshal.loads(self.frame())  # noqa: S302 - from the host
+            test = with_compiled(marshal.loads(self.frame()))  # noqa: S302 - from the host
             nonce, letter, content = self.run(job, test)
             self.send(nonce + letter + content)
 
@@ -116,16 +125,18 @@ class Supervisor:
                 os.close(descriptor)
         # Only now: the child holds a copy of all that was known before.
         nonce = self.exactly(NONCE_BYTES)
+        ended = os.pidfd_open(runner)
         try:
-            return (nonce, *self.watch(runner, said, printed, test["limit_s"]))
+            return (nonce, *self.watch(runner, ended, said, printed, test["limit_s"]))
         finally:
             self.sweep(runner)
+            os.close(ended)
             os.close(said)
             if printed is not None:
                 os.close(printed)
 
     def watch(
-        self, runner: int, said: int, printed: int | None, limit_s: float
+        self, runner: int, ended: int, said: int, printed: int | None, limit_s: float
     ) -> tuple[bytes, bytes]:
         """Return what the child said, if its runner lived to see its end, or how they ended."""
         until_s = time.monotonic() + limit_s
@@ -133,32 +144,29 @@ class Supervisor:
         received = {stream: bytearray() for stream in streams}
         output = bytearray() if printed is None else received[printed]
         poll = select.poll()
-        for descriptor in (*streams, self.reads):
+        for descriptor in (*streams, self.reads, ended):
             poll.register(descriptor, select.POLLIN)
-        status = None
-        has_closed = False
-        while status is None:
+        has_ended = False
+        while not has_ended:
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 return b"T", b""
-            is_ending = is_whole(received[said]) or has_closed
-            for descriptor, _ in poll.poll(1 if is_ending else 1000 * min(left_s, POLL_S) + 1):
+            for descriptor, _ in poll.poll(1000 * left_s + 1):
                 if descriptor == self.reads:
                     os._exit(0)  # nothing is sent while a test runs: the host is gone
-                if not take(descriptor, received[descriptor]):
+                if descriptor == ended:
+                    has_ended = True
+                elif not take(descriptor, received[descriptor]):
                     poll.unregister(descriptor)
-                    has_closed = True
             if len(output) > MAX_OUTPUT_BYTES or len(received[said]) > MAX_SAID_BYTES:
                 return b"L", b""
-            ended, code = os.waitpid(runner, os.WNOHANG)
-            status = code if ended else None
+        code = os.waitstatus_to_exitcode(os.waitpid(runner, 0)[1])
         # What a process that is left over still writes does not count.
         for descriptor in streams:
             os.set_blocking(descriptor, False)
             while len(received[descriptor]) <= MAX_SAID_BYTES:
                 if not take(descriptor, received[descriptor]):
                     break
-        code = os.waitstatus_to_exitcode(status)
         if code < 0:
             # Somebody inside killed the runner: whatever was said, nobody vouches for it.
             return b"K", str(-code).encode()
