@@ -58,3 +58,17 @@ def test_thirty_hostile_completions_get_a_verdict_in_time(judge):
 @pytest.mark.slow
 def test_three_hundred_hostile_completions_get_a_verdict_in_time(judge):
     judge_all(judge, range(1000, 1300))
+
+
+@pytest.mark.parametrize(
+    ("source", "score"),
+    [
+        pytest.param("1 is 1\n" * 5000 + "def f(x):\n    return x + 1\n", 1.0, id="warnings"),
+        pytest.param("f = lambda x: " + "-" * 30000 + "x\n", 0.0, id="minus signs"),
+        pytest.param("f = lambda x: x" + ".a" * 30000 + "\n", 0.0, id="attributes"),
+        pytest.param("f = lambda x: " + "x if x else " * 9000 + "x\n", 0.0, id="conditions"),
+    ],
+)
+def test_an_answer_that_is_hard_to_compile_is_judged(judge, source, score):
+    verdict = judge(f"```python\n{source}```", ROWS["values"])
+    assert verdict.score == score, verdict
