@@ -1,6 +1,8 @@
 # One visible line a target. PYTHON chooses the interpreter that makes .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 READY := .venv/.ready
+# One more than there are cores: some tests wait.
+TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: setup check test test-vllm test-adapters demo docs clean bench-trl
 
@@ -17,7 +19,7 @@ check: setup
 	.venv/bin/python -m mypy
 
 test: setup
-	.venv/bin/python -m pytest -n auto --dist loadfile
+	.venv/bin/python -m pytest -n $(TEST_PROCESSES) --dist loadfile
 
 # The tests of the vLLM engine, in an environment of its own: vLLM wants other versions.
 test-vllm: .venv-vllm/.ready

@@ -36,6 +36,9 @@ VARIANTS = {
     "tracked": {"monitors": [{"tracker": {"to": "tensorboard"}}] if HAS_TRACKER else []},
 }
 
+QUICK = ("evaluated after every step", "five workers", "watched by core's monitors")
+"""Those that every run of the tests makes."""
+
 
 class Deaf:
     """A reporter whose other end is gone."""
@@ -72,7 +75,10 @@ def unwatched(tmp_path_factory, tiny_model):
     return fingerprints(tmp_path_factory.mktemp("unwatched") / "stack", tiny_model)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.slow) for one in VARIANTS],
+)
 def test_who_watches_changes_no_bit(variant, tmp_path, tiny_model, unwatched):
     if variant == "tracked" and not HAS_TRACKER:
         pytest.skip("make setup installs tensorboard")

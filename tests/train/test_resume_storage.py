@@ -84,6 +84,7 @@ def kill_while_writing(forker, stack, unbroken, run, operation):
     return True
 
 
+@pytest.mark.slow
 def test_a_kill_while_saving_leaves_the_old_checkpoint_or_the_new_one(
     forker, stack, unbroken, tmp_path
 ):

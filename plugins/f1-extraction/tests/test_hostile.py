@@ -51,6 +51,7 @@ BULK = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BULK)))
 def test_a_long_answer_is_judged_fast_and_never_right(judge, number):
     for config in (CONFIGS[0], CONFIGS[1]):

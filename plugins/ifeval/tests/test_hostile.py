@@ -83,6 +83,7 @@ def test_a_costly_response_is_judged_in_linear_time(judge, unit):
             is_judged(judge, response, setting)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["a\u0300\u0323", "\n", "1. ", "*", "<< "])
 def test_a_megabyte_is_judged_in_linear_time(judge, unit):
     text = filled(unit, MEGABYTE)

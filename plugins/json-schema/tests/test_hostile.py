@@ -63,6 +63,7 @@ BULK = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(BULK)))
 def test_a_long_answer_is_judged_fast(judge, number):
     for schema in SCHEMAS:

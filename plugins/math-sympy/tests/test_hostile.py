@@ -51,6 +51,7 @@ def _warm(judge):
     judge(r"\boxed{\overline{x}}", "x+1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [*TOWERS, *BULK], ids=range(len(TOWERS) + len(BULK)))
 def test_a_costly_answer_is_judged_fast_and_never_right(judge, text):
     for completion in (rf"\boxed{{{text}}}", f"The answer is {text}", text):
