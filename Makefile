@@ -1,6 +1,8 @@
 # One visible line a target. PYTHON chooses the interpreter that makes .venv.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 READY := .venv/.ready
+# Each process that a test starts would compile all of core anew.
+unexport PYTHONDONTWRITEBYTECODE
 # One more than there are cores: some tests wait.
 TEST_PROCESSES ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 

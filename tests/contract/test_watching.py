@@ -97,6 +97,7 @@ def test_what_a_run_is_told_to_changes_no_bit(tmp_path, tiny_model, unwatched):
     assert shown == deaf == unwatched
 
 
+@pytest.mark.slow
 def test_how_many_are_decoded_side_by_side_changes_results_by_rounding_only(tmp_path, tiny_model):
     """Draws stay the same; sums of matrix products may be taken in another order."""
     tables = []

@@ -23,6 +23,7 @@ def boards(tmp_path):
     return list(tmp_path.glob(".run.processes-*"))
 
 
+@pytest.mark.slow
 def test_two_processes_sample_what_one_does_and_leave_nothing(
     start, start_ranks, write_stack, tmp_path
 ):

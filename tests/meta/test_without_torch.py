@@ -69,6 +69,7 @@ def test_the_command_line_imports_nothing_heavy_to_show_help(tmp_path):
     assert done.stdout.splitlines()[-1] == "[]", done.stderr
 
 
+@pytest.mark.slow
 def test_verbs_that_do_not_train_run_without_torch(rlvr, tmp_path):
     (tmp_path / "rows.jsonl").write_text(
         '{"completion": "4", "ground_truth": {"answer": "4"}, "expected": 1}\n'

