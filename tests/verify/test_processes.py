@@ -63,7 +63,7 @@ def test_what_a_crashed_worker_left_is_ended(judge):
     marker = str(uuid.uuid4())
     (verdict,) = judge("Tricky", [f"detach_and_crash {marker}"])
     assert verdict.failure is FailureCategory.VERIFIER_CRASH
-    assert not living_with(marker)
+    assert wait_until(lambda: not living_with(marker))
 
 
 def test_closing_in_the_middle_of_a_row_leaves_nothing(make_engine):
