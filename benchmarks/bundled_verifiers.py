@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,11 @@ from rlvr_core.api import Verdict
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "docs" / "bundled_verifiers.json"
 GOLDEN = {
-    "exact-match": ROOT / "tests" / "verify" / "golden" / "exact-match.jsonl",
+    "exact-match": ROOT / "golden" / "exact-match.jsonl",
     **{path.parent.name: path for path in sorted(ROOT.glob("plugins/*/golden.jsonl"))},
 }
+MEASURED = [name for name in GOLDEN if name != "llm-judge"]
+"""The agreement of `llm-judge` is that of the model that it asks."""
 CASES = {
     "math-sympy": "math.jsonl",
     "ifeval": "ifeval.jsonl",
@@ -40,7 +43,7 @@ SCORE_TOLERANCE = 0.005
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", type=Path, nargs="?")
-    parser.add_argument("--only", nargs="+", choices=list(GOLDEN), default=list(GOLDEN))
+    parser.add_argument("--only", nargs="+", choices=MEASURED, default=MEASURED)
     arguments = parser.parse_args()
     record = json.loads(RECORD.read_text("utf-8")) if RECORD.exists() else {}
     for name in arguments.only:
@@ -59,7 +62,8 @@ def main() -> None:
 
 def measured(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return agreement and times of one verifier on rows with expected scores."""
-    verdicts = rlvr_core.verify(name, [*rows, *rows], workers=1, timeout_s=TIMEOUT_S)
+    config = settings_of(name)
+    verdicts = rlvr_core.verify(name, [*rows, *rows], config=config, workers=1, timeout_s=TIMEOUT_S)
     second = verdicts[len(rows) :]
     kinds = [kind_of(verdict, row["expected"]) for verdict, row in zip(second, rows, strict=True)]
     times_ms = sorted(verdict.latency_s * 1e3 for verdict in second)
@@ -70,6 +74,16 @@ def measured(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "no verdict": kinds.count("no verdict"),
         "ms": {key: round(quantile(times_ms, share), 3) for key, share in shares.items()},
     }
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Return the settings that a plugin's project wants it to be checked with."""
+    path = ROOT / "plugins" / name / "pyproject.toml"
+    if not path.exists():
+        return {}
+    found = tomllib.loads(path.read_text("utf-8")).get("tool", {})
+    settings: dict[str, Any] = found.get("rlvr", {}).get("check", {}).get("config", {})
+    return settings
 
 
 def kind_of(verdict: Verdict, expected: float | None) -> str:

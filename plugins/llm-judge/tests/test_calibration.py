@@ -219,6 +219,17 @@ def test_another_model_behind_the_same_name_is_noticed(serve, settings, calibrat
     assert "answers as 'rules-2', and was calibrated as 'rules-1'" in verdict.diagnostics["message"]
 
 
+def test_another_calibration_makes_another_version_of_the_verifier(serve, settings, calibrate):
+    one = settings(serve())
+    found = [LlmJudge.version_parts(LlmJudge.Config.model_validate(one))]
+    for wrong in (30, 31):
+        _, _, out = calibrate(one, labelled(30, wrong))
+        config = LlmJudge.Config.model_validate({**one, "calibration": str(out)})
+        found.append(LlmJudge.version_parts(config))
+    assert found[0] is None
+    assert len(set(found)) == 3
+
+
 def test_the_interval_is_the_published_one():
     assert wilson(80, 100) == pytest.approx((0.7112, 0.8666), abs=5e-5)
     assert wilson(95, 100) == pytest.approx((0.8882, 0.9785), abs=5e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import TimeoutError as NotInTimeError
@@ -145,6 +146,13 @@ class LlmJudge(RowVerifier):
     Config = Settings
     GroundTruth = Truth
     config: Settings
+
+    @classmethod
+    def version_parts(cls, config: Settings) -> Json:
+        """Return the digest of the calibration: canaries are made of it, and they mask verdicts."""
+        if config.calibrated is None:
+            return None
+        return hashlib.sha256(config.calibrated.model_dump_json().encode()).hexdigest()
 
     def __init__(self, config: Settings | None = None, *, name: str = "") -> None:
         super().__init__(config, name=name)
