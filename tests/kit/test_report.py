@@ -80,6 +80,13 @@ def test_an_unknown_check_is_refused(project_of):
         check_plugin(plugin_name("good"), project=project_of("good"), expected_failures={"R99": ""})
 
 
+def test_a_plugin_that_needs_settings_is_told_where_they_come_from():
+    report = check_plugin("combine", only=["R01"])
+
+    [found] = report.failed
+    assert "[tool.rlvr.check]" in found.detail
+
+
 def test_too_few_golden_cases_are_a_failure_at_the_level_that_asks_for_more(project_of):
     project = project_of("good")
     cases = load_cases(project / "golden.jsonl")

@@ -22,6 +22,8 @@ LIMIT_S = 2.0
 """Processor time that an import may take."""
 _NETWORK = frozenset({"socket.connect", "socket.getaddrinfo", "socket.bind", "socket.sendto"})
 _WRONG_VERSION = "RLVR-P103"
+_WRONG_SETTINGS = "RLVR-S102"
+_SETTINGS_HINT = "; `config` in [tool.rlvr.check] of its pyproject.toml says what it is checked with"
 
 
 @dataclass(slots=True)
@@ -37,7 +39,8 @@ class Import:
         """R01: the entry point resolves to a class that fits and can be built."""
         if self.error is not None and self.error.code != _WRONG_VERSION:
             cause = f": {self.error.cause}" if self.error.cause else ""
-            raise BrokenError(f"{self.error.message}{cause}")
+            hint = _SETTINGS_HINT if self.error.code == _WRONG_SETTINGS else ""
+            raise BrokenError(f"{self.error.message}{cause}{hint}")
         return "a plugin class, which was built with its settings"
 
     def version_fits(self) -> str:
