@@ -23,7 +23,7 @@ LIMIT_S = 2.0
 _NETWORK = frozenset({"socket.connect", "socket.getaddrinfo", "socket.bind", "socket.sendto"})
 _WRONG_VERSION = "RLVR-P103"
 _WRONG_SETTINGS = "RLVR-S102"
-_SETTINGS_HINT = "; `config` in [tool.rlvr.check] of its pyproject.toml says what it is checked with"
+_SETTINGS_HINT = "; `config` in [tool.rlvr.check] of pyproject.toml says what it is checked with"
 
 
 @dataclass(slots=True)
