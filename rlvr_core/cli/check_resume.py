@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from rlvr_core.cli.train import require_train_extra
-from rlvr_core.evaluate.layout import described_changes
+from rlvr_core.records.layout import described_changes
 
 if TYPE_CHECKING:
     from rlvr_core.train.check_resume import Comparison, ResumeCheck

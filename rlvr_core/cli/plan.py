@@ -13,8 +13,8 @@ from rich.table import Table
 from rlvr_core.api.plugin import Verifier
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.plugins.plan import PlannedPlugin, PlannedStage, plan_by_stage
+from rlvr_core.records.layout import described_changes
 from rlvr_core.train.plan import RunPlan, plan_run
 from rlvr_core.verification.plan import with_members
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlvr_core.cli.console import make_console
-from rlvr_core.evaluate.layout import to_json_text
+from rlvr_core.records.layout import to_json_text
 from rlvr_core.report.compare import Change
 from rlvr_core.report.page import visible, write_report
 from rlvr_core.report.read import find_arms, read_arms

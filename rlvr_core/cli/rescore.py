@@ -55,7 +55,7 @@ def rescore(
     """
     from rlvr_core.cli.console import make_console
     from rlvr_core.cli.options import plugin_settings
-    from rlvr_core.evaluate.layout import to_json_text
+    from rlvr_core.records.layout import to_json_text
     from rlvr_core.report.read import read_run
     from rlvr_core.rescore.judge import Given
     from rlvr_core.rescore.judge import rescore as judge_again

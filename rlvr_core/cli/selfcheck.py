@@ -32,7 +32,7 @@ def selfcheck(
     from rlvr_core.cli.console import make_console
     from rlvr_core.cli.interrupts import importing_torch
     from rlvr_core.cli.train import require_train_extra
-    from rlvr_core.evaluate.layout import without_non_finite
+    from rlvr_core.records.layout import without_non_finite
     from rlvr_core.train.prepare import prepare
 
     require_train_extra()

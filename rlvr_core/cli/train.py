@@ -15,7 +15,7 @@ import typer
 from rlvr_core.api.errors import EnvironmentFault, RunEndedError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.cli.options import Overrides, StackPath
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 from rlvr_core.train.run_lock import require_idle
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rlvr_core.api.rollouts import FinishReason, Rollout
 from rlvr_core.api.verdicts import Json, Status, Verdict
-from rlvr_core.evaluate.layout import PARSE_FAILURES, evaluation_file
 from rlvr_core.evaluate.statistics import wilson
+from rlvr_core.records.layout import PARSE_FAILURES, evaluation_file
 
 
 def evaluation_record(

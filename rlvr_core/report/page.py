@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from rlvr_core.api.errors import EnvironmentFault
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate.layout import storable, without_non_finite
+from rlvr_core.records.layout import storable, without_non_finite
 from rlvr_core.report.chart import Chart, Line, line_chart
 from rlvr_core.report.compare import Accuracy
 from rlvr_core.report.read import Run, read_arms

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from rlvr_core.api.errors import RunFolderError, StackError
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 
 Record = dict[str, Json]
 

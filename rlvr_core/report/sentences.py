@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rlvr_core.evaluate.agreement import Agreement
-from rlvr_core.evaluate.layout import described_changes
 from rlvr_core.evaluate.statistics import PairedDifference
+from rlvr_core.records.layout import described_changes
 from rlvr_core.report.compare import Accuracy, ArmComparison, Change, FormatShare
 from rlvr_core.report.health import agreements
 from rlvr_core.report.read import Run

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from rlvr_core.api.verdicts import Json
 from rlvr_core.evaluate.agreement import Agreement
-from rlvr_core.evaluate.layout import EVALS, MANIFEST, METRICS, STACK
+from rlvr_core.records.layout import EVALS, MANIFEST, METRICS, STACK
 from rlvr_core.report.compare import (
     Accuracy,
     ArmComparison,

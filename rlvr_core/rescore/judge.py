@@ -14,11 +14,11 @@ from rlvr_core.api.rollouts import FinishReason, Message, Prompt
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.load import load_stack
 from rlvr_core.config.models import PluginEntry, Stack
-from rlvr_core.evaluate import layout
 from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.members import ground_truth_model
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.resolve import resolve_plugin
+from rlvr_core.records import layout
 from rlvr_core.report.read import Record, Run
 from rlvr_core.rescore.result import Rescored, Stored
 from rlvr_core.verification.engine import VerifyEngine

@@ -16,9 +16,9 @@ from safetensors.torch import load_file
 
 from rlvr_core.api.errors import RlvrError, shortened
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate import layout
 from rlvr_core.plugins.failures import hook_failure
 from rlvr_core.plugins.resolve import LoadedPlugin
+from rlvr_core.records import layout
 from rlvr_core.selfcheck.bench import Bench
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
 from rlvr_core.selfcheck.tiny_stack import RESUMED_AFTER, STEPS, short_rows

@@ -15,9 +15,9 @@ from accelerate.utils import gather_object
 
 from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate import layout
 from rlvr_core.models.source import resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
+from rlvr_core.records import layout
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.loop import Run

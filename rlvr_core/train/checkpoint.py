@@ -31,8 +31,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate import layout
-from rlvr_core.evaluate.layout import CHECKPOINT_STATE, complete_checkpoints
+from rlvr_core.records import layout
+from rlvr_core.records.layout import CHECKPOINT_STATE, complete_checkpoints
 from rlvr_core.train.storage import discard, not_removed, storing, sync
 
 OPTIMIZER = "optimizer.pt"

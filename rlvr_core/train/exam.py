@@ -8,8 +8,8 @@ from pathlib import Path
 from rlvr_core.api.errors import StackError
 from rlvr_core.api.rollouts import Row
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate import layout
 from rlvr_core.models.source import loading, resolve_model
+from rlvr_core.records import layout
 from rlvr_core.rollout.tokens import PromptTokenizer
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime

@@ -18,7 +18,7 @@ from rlvr_core.api.events import Action, ActionKind, EvalEvent, RunInfo, StepEve
 from rlvr_core.api.rollouts import Group, Rollout, Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.models import Stack
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
 from rlvr_core.train.fingerprint import weights_fingerprint

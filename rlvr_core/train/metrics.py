@@ -10,7 +10,7 @@ from statistics import fmean
 from rlvr_core.api.rollouts import FinishReason, Group
 from rlvr_core.api.verdicts import Json, Status
 from rlvr_core.evaluate.agreement import count_agreement
-from rlvr_core.evaluate.layout import PARSE_FAILURES
+from rlvr_core.records.layout import PARSE_FAILURES
 from rlvr_core.train.update import UpdateResult
 
 

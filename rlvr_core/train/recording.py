@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import Json, Verdict
-from rlvr_core.evaluate.layout import prompt_to_json, storable, to_json_text
+from rlvr_core.records.layout import prompt_to_json, storable, to_json_text
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.train.rollout_tables import write_table
 from rlvr_core.verification.contract import ContractError, decode, encode

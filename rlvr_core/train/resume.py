@@ -12,7 +12,7 @@ from rlvr_core.api.errors import RlvrError, RunFolderError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.load import load_stack
 from rlvr_core.config.models import Stack
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 from rlvr_core.train import checkpoint
 from rlvr_core.train.run_folder import RunFolder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 from rlvr_core.train.storage import storing, write_aside
 
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from rlvr_core.api.rollouts import Group, Prompt, Rollout
 from rlvr_core.api.verdicts import Json, Verdict
-from rlvr_core.evaluate.layout import prompt_to_json, storable, to_json_text
+from rlvr_core.records.layout import prompt_to_json, storable, to_json_text
 
 _SEGMENT = pa.struct(
     [

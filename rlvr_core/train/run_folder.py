@@ -38,7 +38,7 @@ from typing import Self
 from rlvr_core.api.errors import RunFolderError
 from rlvr_core.api.rollouts import Group, Rollout
 from rlvr_core.api.verdicts import Json, Verdict
-from rlvr_core.evaluate import layout
+from rlvr_core.records import layout
 from rlvr_core.train.recording import Recording, write_recording
 from rlvr_core.train.rewind import set_aside
 from rlvr_core.train.rollout_tables import evaluation_table, rollout_table, write_table

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlvr_core.api import EnvironmentFault, RunFolderError
-from rlvr_core.evaluate.layout import read_json_lines
+from rlvr_core.records.layout import read_json_lines
 from rlvr_core.report.read import read_run
 from rlvr_core.train.manifest import code_revision, hardware_facts
 from rlvr_core.train.run_folder import RunFolder

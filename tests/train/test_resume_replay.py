@@ -12,7 +12,7 @@ from stacks import read_lines
 
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Stage, Status, Verdict
-from rlvr_core.evaluate.layout import complete_checkpoints
+from rlvr_core.records.layout import complete_checkpoints
 from rlvr_core.rollout.engine import Sample, SampleRequest
 from rlvr_core.rollout.transformers_engine import TransformersEngine
 from rlvr_core.train import checkpoint

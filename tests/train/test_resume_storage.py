@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from stacks import read_lines
 
 from rlvr_core.api.errors import EnvironmentFault, RunFolderError
-from rlvr_core.evaluate.layout import complete_checkpoints
+from rlvr_core.records.layout import complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare

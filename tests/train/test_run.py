@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from rlvr_core.api.errors import DataError, RunFolderError, StackError
-from rlvr_core.evaluate.layout import CHECKPOINT_STATE, complete_checkpoints
+from rlvr_core.records.layout import CHECKPOINT_STATE, complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare

@@ -12,7 +12,7 @@ import pyarrow.parquet as parquet
 import pytest
 import stacks
 
-from rlvr_core.evaluate.layout import complete_checkpoints
+from rlvr_core.records.layout import complete_checkpoints
 from rlvr_core.train import checkpoint
 from rlvr_core.train.exam import examine
 from rlvr_core.train.prepare import prepare

@@ -16,7 +16,7 @@ from pathlib import Path
 from rlvr_core.api.errors import RunFolderError, shortened
 from rlvr_core.api.rollouts import Prompt
 from rlvr_core.api.verdicts import Json
-from rlvr_core.evaluate.manifest_shape import shape_problem
+from rlvr_core.records.manifest_shape import shape_problem
 
 FORMAT = 1
 """Version of the run folder's format; readers refuse newer ones."""
