@@ -14,7 +14,6 @@ of the run, which resuming needs as well.
 from __future__ import annotations
 
 import fcntl
-import json
 import mmap
 import os
 import shutil
@@ -34,43 +33,16 @@ from typing import Any, Self
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from rlvr_core.api.errors import EnvironmentFault, RlvrError
+from rlvr_core.api.errors import EnvironmentFault
+from rlvr_core.train.fault import Fault
 from rlvr_core.train.place import Place
 from rlvr_core.train.storage import storing
 from rlvr_core.verification.wire import pack_error, unpack_error
 
-_ERRORS = RlvrError.__module__
 _RECORD = struct.Struct("<q??i64s400s")
 """Meetings, whether it waits, whether it has left, process id, machine, place."""
 _FAULT = "fault.json"
 _LEAVING = "leaving.lock"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Why a run ends before its time."""
-
-    rank: int
-    """Of the process that failed, was interrupted, was killed or did not come."""
-    place: str
-    """Where it was then."""
-    error: RlvrError | None
-    """None: it was interrupted."""
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        error = None
-        if self.error:
-            known = next(each for each in type(self.error).__mro__ if each.__module__ == _ERRORS)
-            error = {**json.loads(pack_error(self.error)), "class": known.__name__}
-        return json.dumps({"rank": self.rank, "place": self.place, "error": error})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        fields = json.loads(text)
-        error = fields["error"] and unpack_error(json.dumps(fields["error"]).encode())
-        return cls(rank=fields["rank"], place=fields["place"], error=error or None)
 
 
 @dataclass(frozen=True, slots=True)

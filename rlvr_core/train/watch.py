@@ -21,15 +21,15 @@ from rlvr_core.api.errors import (
     RlvrError,
     RunEndedError,
     RunFolderError,
-    exception_text,
     listed,
 )
 from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.stages import VERIFY
-from rlvr_core.train.noticeboard import Fault, Noticeboard, Seen
+from rlvr_core.train.fault import Fault, killed, raised
+from rlvr_core.train.noticeboard import Noticeboard, Seen
 from rlvr_core.train.place import Disconnected, Place
 from rlvr_core.train.run_folder import RunFolder
-from rlvr_core.train.sudden_end import END_WITHIN_S, INTERRUPTED_EXIT_CODE, end_process
+from rlvr_core.train.sudden_end import END_WITHIN_S, end_process
 
 _TICK_S = 0.5
 _EVIDENCE_S = 3.0
@@ -111,24 +111,24 @@ class Watch:
             self._raise_conclusion(error)
             raise
 
-    def _raise_conclusion(self, raised: BaseException) -> None:
-        """Raise the first cause, when it is not `raised` itself."""
+    def _raise_conclusion(self, caught: BaseException) -> None:
+        """Raise the first cause, when it is not `caught` itself."""
         with self._concluding:
             self._is_concluding.set()
             if self._place.conclusion is None:
                 # Some libraries make an error of their own of an interruption.
-                is_made_of_it = self._place.is_interrupted and isinstance(raised, Exception)
-                error = KeyboardInterrupt() if is_made_of_it else raised
+                is_made_of_it = self._place.is_interrupted and isinstance(caught, Exception)
+                error = KeyboardInterrupt() if is_made_of_it else caught
                 fault = self._first_cause(error)
                 self._note(fault)
                 self._place.conclusion = (
                     error if fault.rank == self._rank else self._elsewhere(fault)
                 )
-        if self._place.conclusion is not raised:
-            raise self._place.conclusion from raised
+        if self._place.conclusion is not caught:
+            raise self._place.conclusion from caught
 
     def _first_cause(self, error: BaseException) -> Fault:
-        own = Fault(rank=self._rank, place=str(self._place), error=_as_error(error))
+        own = raised(self._rank, str(self._place), error)
         if self._board is None:
             return own
         found = None
@@ -160,19 +160,9 @@ class Watch:
                 return fault
             for rank in self._board.others:
                 if self._board.is_killed(rank):
-                    return self._killed(rank)
+                    seen = self._board.seen(rank)
+                    return killed(rank, seen.place if seen else "starting")
         return None
-
-    def _killed(self, rank: int) -> Fault:
-        seen = self._board.seen(rank) if self._board else None
-        error = RunEndedError(
-            "RLVR-T109",
-            "it was killed",
-            cause="it ended without a word, as after SIGKILL or a crash in C",
-            fix="look at its output, and in the system's log for a process that was ended because "
-            "memory was short; --resume continues the run",
-        )
-        return Fault(rank=rank, place=seen.place if seen else "starting", error=error)
 
     def _late(self) -> dict[int, Seen]:
         """Return the processes that have not come to the meeting at which this one waits."""
@@ -210,18 +200,7 @@ class Watch:
 
     def _elsewhere(self, fault: Fault) -> BaseException:
         """Return what this process raises for what happened in another."""
-        error = fault.error
-        if error is None:
-            return KeyboardInterrupt()
-        processes = len(self._board.others) + 1 if self._board else 1
-        return type(error)(
-            error.code,
-            f"rank {fault.rank} of {processes} failed in {fault.place}: {error.message}",
-            origin=error.origin,
-            cause=error.cause,
-            fix=error.fix,
-            report=error.report,
-        )
+        return fault.seen_from_elsewhere(len(self._board.others) + 1 if self._board else 1)
 
     def _note(self, fault: Fault) -> None:
         """Write down in the manifest how the run ended, if that is for this process to do."""
@@ -302,7 +281,7 @@ class Watch:
         if self._is_concluding.wait(_GRACE_S) or not self._concluding.acquire(blocking=False):
             if not self._is_over.wait(END_WITHIN_S):
                 late = f"rank {self._rank} was ended: closing took longer than {END_WITHIN_S:g} s"
-                end_process(f"{message}\n{late}", _exit_code(fault), lambda: None)
+                end_process(f"{message}\n{late}", fault.exit_code, lambda: None)
             return
         if is_overdue and fault.rank != self._rank:
             # One that is stopped, or hangs so that not even its own watch runs, is not left behind.
@@ -315,7 +294,7 @@ class Watch:
             self._note(fault)
             board.leave(self._place)
 
-        end_process(message, _exit_code(fault), last_act)
+        end_process(message, fault.exit_code, last_act)
 
     def _speak_of_what_is_slow(self) -> None:
         """Say that a plugin, or waiting for the other processes, takes longer than it should."""
@@ -335,16 +314,3 @@ class Watch:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _as_error(error: BaseException) -> RlvrError | None:
-    """Return an error that can be told to other processes; None for an interruption."""
-    if isinstance(error, KeyboardInterrupt):
-        return None
-    if isinstance(error, RlvrError):
-        return error
-    return RunEndedError("RLVR-T109", exception_text(error))
-
-
-def _exit_code(fault: Fault) -> int:
-    return fault.error.exit_code if fault.error else INTERRUPTED_EXIT_CODE
