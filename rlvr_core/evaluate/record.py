@@ -19,7 +19,7 @@ def evaluation_record(
     verdicts: Mapping[str, Sequence[Verdict]],
     temperature: float,
     max_completion_tokens: int,
-    seconds: float,
+    duration_s: float,
 ) -> dict[str, Json]:
     """Return the line of ``evals.jsonl`` for one evaluation of one split.
 
@@ -31,7 +31,7 @@ def evaluation_record(
             rewards the rows; the others only look.
         temperature: Of the sampling.
         max_completion_tokens: Of the sampling.
-        seconds: Wall-clock time of sampling and grading.
+        duration_s: Wall-clock time of sampling and grading.
 
     Raises:
         ValueError: When there is no completion, or a grader has another number of verdicts.
@@ -53,7 +53,7 @@ def evaluation_record(
         "truncated_rate": sum(r.finish_reason is FinishReason.LENGTH for r in rollouts) / count,
         "entropy": mean(r.entropy for r in rollouts if r.entropy is not None),
         "file": evaluation_file(step, split),
-        "seconds": seconds,
+        "duration_s": duration_s,
     }
 
 

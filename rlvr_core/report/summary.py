@@ -46,7 +46,7 @@ class Arm:
     accuracies: list[Accuracy]
     rollouts: int
     masked: int
-    train_seconds: float
+    train_duration_s: float
     """Sum of all steps' wall-clock time."""
     tokens_per_s: float | None
     """Sampled tokens over that time."""
@@ -156,7 +156,7 @@ def _arm(name: str, run: Run) -> Arm:
         accuracies=accuracies(run),
         rollouts=int(_total(run.metrics, "rollouts")),
         masked=int(_total(run.metrics, "masked")),
-        train_seconds=seconds,
+        train_duration_s=seconds,
         tokens_per_s=tokens / seconds if seconds else None,
         health=verifier_health(run),
         agreements=agreements(run),

@@ -47,7 +47,7 @@ class CheckResult:
     """What to do next; empty unless the check failed."""
     is_plugin_fault: bool = False
     """A plugin raised, or returned something that it may not return."""
-    seconds: float = 0.0
+    duration_s: float = 0.0
 
     def to_json(self) -> dict[str, Json]:
         """Return the line as a JSON object."""
@@ -62,7 +62,7 @@ class CheckResult:
             "why_suspected": self.why_suspected,
             "fix": self.fix,
             "is_plugin_fault": self.is_plugin_fault,
-            "seconds": round(self.seconds, 3),
+            "duration_s": round(self.duration_s, 3),
         }
 
 

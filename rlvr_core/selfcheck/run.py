@@ -98,5 +98,5 @@ def _checked(check: Check, bench: Bench, started: float) -> CheckResult:
         why_suspected=why,
         fix=fix,
         is_plugin_fault=fault is not None,
-        seconds=time.perf_counter() - started,
+        duration_s=time.perf_counter() - started,
     )

@@ -108,13 +108,13 @@ def check_resume(prepared: Prepared, out: Path, reporter: Reporter) -> ResumeChe
     step = (int(start.name) if start else 0) + 1
     again = _Again(prepared, out, start, step, accelerator, reporter)
     anew = again.compare(is_replay=False)
-    differs_before_learning = anew.other_samples or anew.other_verdicts
+    differences = anew.other_samples or anew.other_verdicts
     return ResumeCheck(
         step=step,
         updates=_updates(out, step),
         surroundings=resumption.surroundings,
         sampled_anew=anew,
-        replayed=again.compare(is_replay=True) if differs_before_learning else None,
+        replayed=again.compare(is_replay=True) if differences else None,
     )
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
-from typing import Any
 
 from transformers import PreTrainedTokenizerBase
 
@@ -101,7 +100,9 @@ class Run:
             An action that ends the run, or None.
         """
         self.weights = weights_fingerprint(self.runtime.policy.model)
-        self._observe(self.runtime.dispatcher.run_start, self.info)
+        if self._is_main:
+            self.runtime.dispatcher.run_start(self.info)
+            self._log_faults()
         return self._evaluate_if_due()
 
     def make_step(self) -> Action | None:
@@ -283,11 +284,6 @@ class Run:
         for parameters in self.runtime.optimizer.param_groups:
             parameters["weight_decay"] = stack.train.weight_decay
         self.runtime.engine.push(self.runtime.policy.model, self.weights_version)
-
-    def _observe(self, hook: Any, *arguments: Any) -> None:
-        if self._is_main:
-            hook(*arguments)
-            self._log_faults()
 
     def _observe_the_end(self, status: str) -> None:
         self.runtime.place.enter("ending the monitors", self.step)

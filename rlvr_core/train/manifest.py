@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import shutil
 import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +23,7 @@ from rlvr_core.models.source import BUILT_IN, at_hand
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.resolve import LoadedPlugin, ResolvedStack
 from rlvr_core.train.prepare import Prepared
+from rlvr_core.verification.machine import memory_bytes, usable_cores
 from rlvr_core.verification.plan import with_members
 from rlvr_core.verification.version import stamped_version
 
@@ -89,8 +88,8 @@ def hardware_facts() -> dict[str, Json]:
         "system": platform.system(),
         "machine": platform.machine(),
         "cpu": _cpu_name(),
-        "cores": _usable_cores(),
-        "memory_bytes": _memory_bytes(),
+        "cores": usable_cores(),
+        "memory_bytes": memory_bytes(),
         "python": platform.python_version(),
         **_torch_facts(),
     }
@@ -202,20 +201,6 @@ def _vllm_version() -> str | None:
         with suppress(PackageNotFoundError):
             return version(name)
     return None
-
-
-def _usable_cores() -> int | None:
-    # A container's share of the cores, where the system can tell it.
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
-
-
-def _memory_bytes() -> int | None:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
 
 
 def _cpu_name() -> str:

@@ -47,7 +47,7 @@ def measure_split(
         verdicts=verdicts,
         temperature=exam.temperature,
         max_completion_tokens=exam.max_completion_tokens,
-        seconds=time.perf_counter() - started,
+        duration_s=time.perf_counter() - started,
     )
     return MeasuredSplit(rollouts=rollouts, verdicts=verdicts, record=record)
 

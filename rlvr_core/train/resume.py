@@ -19,10 +19,6 @@ from rlvr_core.train.run_folder import RunFolder
 Changes: TypeAlias = Mapping[str, tuple[Json, Json]]
 """What is no longer as it was, by key path: (before, now)."""
 
-NOTHING_LEFT = (
-    "nothing is left to do: {steps} of {steps} steps are made; to go on, raise train.steps and "
-    "add --allow-changes"
-)
 SURROUNDINGS = (
     "system", "machine", "cpu", "python", "torch", "transformers", "vllm", "threads", "devices",
     "processes",
@@ -46,6 +42,14 @@ class Resumption:
     """The user accepts what is still to be found."""
     is_over: bool
     """The run is finished, and nothing that was changed gives it more to do."""
+
+
+def nothing_left(steps: int) -> str:
+    """Return what is said of a run whose steps are all made."""
+    return (
+        f"nothing is left to do: {steps} of {steps} steps are made; to go on, raise train.steps "
+        "and add --allow-changes"
+    )
 
 
 def plan_resume(

@@ -26,10 +26,10 @@ from rlvr_core.train.progress import Reporter, Silent, Unbreakable
 from rlvr_core.train.prompt_audit import audit
 from rlvr_core.train.prompt_check import check_prompts
 from rlvr_core.train.resume import (
-    NOTHING_LEFT,
     Resumption,
     continued,
     events,
+    nothing_left,
     plan_resume,
     with_computation,
     with_initial_weights,
@@ -92,7 +92,7 @@ def train(
             plan_resume(out, manifest, stack, allow_changes=allow_changes) if resume else None
         )
         if resumption and resumption.is_over:
-            return Outcome(out, "finished", NOTHING_LEFT.format(steps=stack.train.steps))
+            return Outcome(out, "finished", nothing_left(stack.train.steps))
         return _train(
             prepared, out, manifest, resumption, reporter, accelerator, place, watch, held
         )

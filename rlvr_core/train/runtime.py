@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -63,9 +63,7 @@ class Runtime:
     @property
     def trained_parameters(self) -> list[torch.nn.Parameter]:
         """The parameters that the optimiser moves."""
-        return [
-            parameter for parameter in self.policy.model.parameters() if parameter.requires_grad
-        ]
+        return [one for group in self.optimizer.param_groups for one in group["params"]]
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate of a 1-based step: a linear rise, then constant."""
@@ -91,10 +89,6 @@ class Runtime:
         with self.place.meeting():
             gathered: list[Item] = gather_object(items)
         return gathered
-
-    def metric_names(self, names: Iterable[str]) -> list[str]:
-        """Return the names that any process has, sorted, equal on all of them."""
-        return sorted({name for of_rank in self.gather([list(names)]) for name in of_rank})
 
     def encode(self, prompt: Prompt) -> tuple[int, ...]:
         """Return the ids of a prompt that is trained under; each is encoded once."""

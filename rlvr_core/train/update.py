@@ -249,7 +249,8 @@ def _reduce_gradients(runtime: Runtime) -> None:
 
 
 def _reduce_result(runtime: Runtime, result: UpdateResult) -> None:
-    names = runtime.metric_names(result.metric_sums)
+    by_rank = runtime.gather([list(result.metric_sums)])
+    names = sorted({name for of_rank in by_rank for name in of_rank})
     values = [result.loss, result.trained_tokens, *(result.metric_sums.get(n, 0.0) for n in names)]
     result.loss, result.trained_tokens, *sums = runtime.sum_over_ranks(values)
     result.metric_sums = dict(zip(names, sums, strict=True))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from rlvr_core.api.plugin import Resource, Verifier
 from rlvr_core.config.models import PluginEntry, VerificationSection
 from rlvr_core.plugins.ref import PluginRef
+from rlvr_core.verification.machine import memory_bytes, usable_cores
 from rlvr_core.verification.version import stamped_version
 
 DEFAULT_CONCURRENCY = 32
@@ -119,11 +119,7 @@ def cpu_processes(settings: VerificationSection, local_processes: int) -> int:
     """Return the number of worker processes for cpu verifiers."""
     if settings.workers is not None:
         return settings.workers
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:
-        cores = os.cpu_count() or 1
-    return max(1, (cores - 1) // max(1, local_processes))
+    return max(1, (usable_cores() - 1) // max(1, local_processes))
 
 
 def _unset(entry: PluginEntry, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,7 +167,5 @@ def _pool(members: Sequence[Instance], processes: int) -> PoolPlan:
 
 def _half_of_memory() -> int | None:
     """Return half of the machine's memory: one hostile row must not take the trainer down."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError):
-        return None
+    whole = memory_bytes()
+    return None if whole is None else whole // 2

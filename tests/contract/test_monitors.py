@@ -78,7 +78,7 @@ def test_canaries_are_sampled_and_shown_but_not_counted(run):
     for name, monitors in (("without", []), ("with", [{"tiny-canaries": canary}])):
         finished = run(name, monitors=monitors, evaluate={"splits": ["dev"]})
         records[name] = [
-            {key: value for key, value in line.items() if key != "seconds"}
+            {key: value for key, value in line.items() if key != "duration_s"}
             for line in finished.lines("evals.jsonl")
         ]
     tables = [

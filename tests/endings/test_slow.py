@@ -63,4 +63,4 @@ def test_a_slow_verifier_at_an_evaluation_costs_the_deadline_and_is_counted(
         assert record["graders"]["tiny-slow"]["verdicts"] == 12
         assert record["graders"]["tiny-slow"]["masked"] == 1
         assert record["graders"]["tiny-slow"]["failures"]["verifier_timeout"] == 1
-        assert record["seconds"] < 20
+        assert record["duration_s"] < 20

@@ -181,7 +181,7 @@ def evaluate(folder: RunFolder, step: int, split: str, count: int, skill: Skill,
             verdicts=verdicts,
             temperature=1.0,
             max_completion_tokens=24,
-            seconds=1.5,
+            duration_s=1.5,
         )
     )
 

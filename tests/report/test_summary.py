@@ -152,8 +152,8 @@ def test_totals_and_verifier_health_are_what_the_rollouts_say(arms, summary):
         metrics = log(path, "metrics.jsonl")
         assert arm.rollouts == len(rows)
         assert arm.masked == sum(row["reward"] is None for row in rows)
-        assert arm.train_seconds == sum(line["step_s"] for line in metrics)
-        assert arm.tokens_per_s == sum(line["tokens"] for line in metrics) / arm.train_seconds
+        assert arm.train_duration_s == sum(line["step_s"] for line in metrics)
+        assert arm.tokens_per_s == sum(line["tokens"] for line in metrics) / arm.train_duration_s
         (health,) = arm.health
         assert (health.verifier, health.versions) == ("math-sympy", ["0.1.0"])
         assert health.verdicts == len(rows)
@@ -237,7 +237,7 @@ def test_an_evaluation_where_nothing_was_judged_has_no_accuracy(some_groups):
         verdicts={"v": broken},
         temperature=1.0,
         max_completion_tokens=24,
-        seconds=1.0,
+        duration_s=1.0,
     )
     said = record["graders"]["v"]
     assert (said["masked"], said["accuracy"], said["low"]) == (4, None, None)

@@ -72,7 +72,7 @@ def assert_same_run(unbroken, broken):
     first, second = ([left_out(record, *TIMES) for record in of_run] for of_run in metrics)
     assert first == second
     first, second = (
-        [left_out(record, "seconds") for record in read_lines(run / "evals.jsonl")]
+        [left_out(record, "duration_s") for record in read_lines(run / "evals.jsonl")]
         for run in (unbroken, broken)
     )
     assert first == second

@@ -211,7 +211,7 @@ def test_an_evaluation_that_breaks_off_is_made_again(write_stack, break_off, tmp
     train(prepare(stack), run, resume=True)
 
     first, second = (
-        [{**record, "seconds": None} for record in read_lines(path / "evals.jsonl")]
+        [{**record, "duration_s": None} for record in read_lines(path / "evals.jsonl")]
         for path in (tmp_path / "unbroken", run)
     )
     assert [record["step"] for record in second] == [0, 2, 3]

@@ -149,7 +149,7 @@ def test_examining_a_checkpoint_gives_the_numbers_of_the_run(write_stack, tmp_pa
 
     [_, last] = lines(tmp_path / "run/evals.jsonl")
     for measured in (record, last):
-        del measured["seconds"], measured["file"]
+        del measured["duration_s"], measured["file"]
     assert record == last
     assert record["weights_version"] > 0, "nothing was learnt"
 

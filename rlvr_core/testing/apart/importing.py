@@ -33,7 +33,7 @@ class Import:
     cls: type[Plugin] | None = None
     error: RlvrError | None = None
     side_effects: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    cpu_s: float = 0.0
 
     def loads(self) -> str:
         """R01: the entry point resolves to a class that fits and can be built."""
@@ -53,7 +53,7 @@ class Import:
         """R04: importing is fast and changes nothing."""
         if self.side_effects:
             raise BrokenError(f"importing it {'; '.join(self.side_effects)}")
-        return f"{self.seconds:.2f} s of processor time"
+        return f"{self.cpu_s:.2f} s of processor time"
 
 
 def import_watched(ref: PluginRef, *, may_import_torch: bool) -> Import:
@@ -67,7 +67,7 @@ def import_watched(ref: PluginRef, *, may_import_torch: bool) -> Import:
             loaded = ref.load_class()
         except RlvrError as error:
             found.error = error
-        found.seconds = time.process_time() - started_s
+        found.cpu_s = time.process_time() - started_s
     if found.error is not None:
         return found
     _note(found, watching.changes(before, watching.global_state()), threads, heard, printed())
@@ -92,8 +92,8 @@ def must_not_import_torch(family: Family, requires: list[str]) -> bool:
 
 
 def _note(found: Import, changed: list[str], threads: int, heard: list[str], printed: str) -> None:
-    if found.seconds > LIMIT_S:
-        found.side_effects.append(f"takes {found.seconds:.1f} s of processor time")
+    if found.cpu_s > LIMIT_S:
+        found.side_effects.append(f"takes {found.cpu_s:.1f} s of processor time")
     if changed:
         found.side_effects.append(f"changes {listed(changed)}")
     if threading.active_count() > threads:
