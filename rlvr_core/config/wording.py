@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -62,6 +62,11 @@ def problems_of(
         )
         for detail in exc.errors(include_url=False)
     ]
+
+
+def said_of(problems: Iterable[Problem], whole: str) -> list[str]:
+    """Return one line for each problem: the key it is about, or `whole`, and what is wrong."""
+    return [f"{'.'.join(map(str, one.loc)) or whole}: {one.message}" for one in problems]
 
 
 def unknown_key(key: str, allowed: Collection[str]) -> str:

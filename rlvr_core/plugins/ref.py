@@ -145,10 +145,10 @@ class PluginRef:
         try:
             return cls.Config.model_validate(dict(self.config))
         except ValidationError as exc:
-            problems = "; ".join(
-                f"{'.'.join(map(str, error['loc'])) or 'settings'}: {error['msg']}"
-                for error in exc.errors()
-            )
+            # Only here: it brings what reads YAML, which listing plugins does not need.
+            from rlvr_core.config.wording import problems_of, said_of
+
+            problems = "; ".join(said_of(problems_of(exc, cls.Config), "settings"))
             raise StackError(
                 "RLVR-S102",
                 f"the settings of plugin {self.plugin!r} are not allowed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.config.load import StackFile
 from rlvr_core.config.models import PluginEntry, Stack
 from rlvr_core.config.positions import Problem
+from rlvr_core.config.wording import said_of
 from rlvr_core.config.yaml_source import Path
 from rlvr_core.plugins.failures import combined
 from rlvr_core.plugins.hooks import answers
@@ -165,9 +166,13 @@ def resolve_plugin(
     [cls] = load_classes([Wanted(installed, ref, "the command line")])
     validated, problems = validate_settings(cls, family, config, ())
     if validated is None or problems:
-        lines = [f"{'.'.join(map(str, one.loc[1:]))}: {one.message}" for one in problems]
+        inside = [replace(one, loc=one.loc[1:]) for one in problems]
         raise StackError(
-            "RLVR-S102", f"settings of {installed.name!r}: " + "\n  ".join(lines), origin=ref.blame
+            "RLVR-S102",
+            f"the settings of {installed.name!r} are not allowed",
+            origin=ref.blame,
+            cause="\n".join(said_of(inside, "together")),
+            fix=f"rlvr plugins show {installed.name} --load lists its settings",
         )
     return complete(ref, cls, validated, "command line", index)
 

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError
 
 from rlvr_core.api.errors import StackError
 from rlvr_core.api.plugin import Strict, normalised
+from rlvr_core.config.wording import problems_of, said_of
 from rlvr_core.plugins.index import InstalledPlugin, metadata_of
 
 Capability = Literal["code", "constraints", "extraction"]
@@ -106,7 +107,7 @@ def _settings(folder: Path) -> CheckSettings:
     try:
         return CheckSettings.model_validate(written)
     except ValidationError as exc:
-        lines = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in exc.errors()]
+        lines = said_of(problems_of(exc, CheckSettings), "the table")
         raise _unusable(f"[tool.rlvr.check] of {path} is not usable", "\n".join(lines)) from exc
 
 

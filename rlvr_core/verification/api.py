@@ -102,7 +102,7 @@ def _variants(
                 Family.VERIFIERS, plugin, {**config, **row.config}, name, index=index
             )
         except RlvrError as exc:
-            problems.append(f"{row.label}: config: {exc.message}")
+            problems.append(f"{row.label}: config: {exc.cause or exc.message}")
             variants[key] = plain
     return variants
 

@@ -164,7 +164,8 @@ def _broken(exc: BaseException, latency_s: float, printed: str) -> bytes:
 
 def _problems(exc: ValidationError) -> str:
     lines = [
-        f"{'.'.join(map(str, error['loc'])) or 'ground truth'}: {error['msg']}"
+        f"{'.'.join(map(str, error['loc'])) or 'ground truth'}: "
+        + error["msg"].removeprefix("Value error, ")
         for error in exc.errors(include_url=False, include_context=False, include_input=False)
     ]
     return _cut("; ".join(lines), 900)

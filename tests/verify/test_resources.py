@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -56,5 +57,5 @@ def test_cpu_verifiers_share_their_workers_unless_their_environments_differ():
     ("cores", "local", "expected"), [(8, 1, 7), (8, 2, 3), (2, 1, 1), (1, 4, 1)]
 )
 def test_training_processes_share_the_cores(monkeypatch, cores, local, expected):
-    monkeypatch.setattr(plan.os, "sched_getaffinity", lambda _: set(range(cores)))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)))
     assert plan.cpu_processes(VerificationSection(), local) == expected
