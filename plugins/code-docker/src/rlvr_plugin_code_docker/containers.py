@@ -13,6 +13,7 @@ from typing import Any
 
 from rlvr_core.api import EnvironmentFault
 from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command, supervisor_code
+from rlvr_plugin_code_docker.connection import Connection
 from rlvr_plugin_code_docker.session import SandboxEndedError, await_start
 
 LABEL = "rlvr.code-docker"
@@ -89,21 +90,18 @@ class ContainerSandbox:
         streams = {"stdin": 1, "stdout": 1, "stream": 1}
         self._stream = api.attach_socket(self.id, params=streams)
         self._socket: socket.socket = getattr(self._stream, "_sock", self._stream)
+        self._connection = Connection(self._socket)
         api.start(self.id)
 
     def send(self, data: bytes, until_s: float) -> None:
         """Send all of the data; see `Sandbox`."""
-        self._wait_at_most(until_s)
-        try:
-            self._socket.sendall(data)
-        except OSError as error:
-            raise _cause(error) from None
+        self._connection.send(data, until_s)
 
     def receive(self, count: int, until_s: float) -> bytes:
         """Return exactly so many bytes of its standard output; see `Sandbox`."""
         while len(self._buffer) < count:
-            header = self._exactly(_STREAM_HEADER_BYTES, until_s)
-            part = self._exactly(int.from_bytes(header[4:], "big"), until_s)
+            header = self._connection.receive(_STREAM_HEADER_BYTES, until_s)
+            part = self._connection.receive(int.from_bytes(header[4:], "big"), until_s)
             if header[0] == _STDOUT:
                 self._buffer += part
         found, self._buffer = self._buffer[:count], self._buffer[count:]
@@ -118,25 +116,6 @@ class ContainerSandbox:
         if at_once:
             with contextlib.suppress(Exception):  # it may be gone already
                 self._api.remove_container(self.id, force=True)
-
-    def _exactly(self, count: int, until_s: float) -> bytes:
-        data = b""
-        while len(data) < count:
-            self._wait_at_most(until_s)
-            try:
-                part = self._socket.recv(min(count - len(data), 1 << 16))
-            except OSError as error:
-                raise _cause(error) from None
-            if not part:
-                raise SandboxEndedError
-            data += part
-        return data
-
-    def _wait_at_most(self, until_s: float) -> None:
-        left_s = until_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left_s)
 
 
 class ContainerBackend:
@@ -246,9 +225,3 @@ class ContainerBackend:
 def _end(made: Future[ContainerSandbox]) -> None:
     if not made.cancelled() and made.exception() is None:
         made.result().close()
-
-
-def _cause(error: OSError) -> Exception:
-    if isinstance(error, TimeoutError):
-        return TimeoutError()
-    return SandboxEndedError()

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from rlvr_core.api import EnvironmentFault
 from rlvr_plugin_code_docker.command import ENVIRONMENT, python_command, supervisor_code
+from rlvr_plugin_code_docker.connection import Connection
 from rlvr_plugin_code_docker.session import SandboxEndedError, await_start
 
 START_LIMIT_S = 5.0
@@ -31,6 +32,7 @@ class ProcessSandbox:
         self._folder = folder
         ours, theirs = socket.socketpair()
         self._socket = ours
+        self._connection = Connection(ours)
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own command
                 command,
@@ -46,25 +48,11 @@ class ProcessSandbox:
 
     def send(self, data: bytes, until_s: float) -> None:
         """Send all of the data; see `Sandbox`."""
-        self._wait_at_most(until_s)
-        try:
-            self._socket.sendall(data)
-        except OSError as error:
-            raise _cause(error) from None
+        self._connection.send(data, until_s)
 
     def receive(self, count: int, until_s: float) -> bytes:
         """Return exactly so many bytes; see `Sandbox`."""
-        data = b""
-        while len(data) < count:
-            self._wait_at_most(until_s)
-            try:
-                part = self._socket.recv(min(count - len(data), 1 << 16))
-            except OSError as error:
-                raise _cause(error) from None
-            if not part:
-                raise SandboxEndedError
-            data += part
-        return data
+        return self._connection.receive(count, until_s)
 
     def close(self, *, at_once: bool = False) -> None:
         """Kill the process and reap it. bubblewrap's takes its whole namespace with it."""
@@ -81,12 +69,6 @@ class ProcessSandbox:
         self._process.kill()
         said: bytes = self._process.communicate()[1]
         return said.decode("utf-8", "replace").strip()[-500:]
-
-    def _wait_at_most(self, until_s: float) -> None:
-        left_s = until_s - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError
-        self._socket.settimeout(left_s)
 
 
 class ProcessBackend:
@@ -193,12 +175,6 @@ def _system_folders(prefix: str) -> list[str]:
             options += ["--perms", "0755", "--dir", str(parent)]
         options += ["--ro-bind", prefix, prefix]
     return options
-
-
-def _cause(error: OSError) -> Exception:
-    if isinstance(error, TimeoutError):
-        return TimeoutError()
-    return SandboxEndedError()
 
 
 def can_bubblewrap() -> str:
