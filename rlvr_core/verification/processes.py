@@ -25,6 +25,8 @@ TOKEN_NAME = "RLVR_VERIFICATION_TOKEN"  # noqa: S105 - the name of a mark, not a
 
 _PROC = Path("/proc")
 _FREEZE_ROUNDS = 200
+_KILL_ROUNDS = 200
+_KILL_PAUSE_S = 0.002
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -43,7 +45,20 @@ def kill_tree(root: int, token: str = "") -> None:
 
 
 def kill_descendants(root: int) -> None:
-    """Kill the descendants of `root`, and not `root` itself."""
+    """Kill the descendants of `root`, and not `root` itself, until none is left."""
+    for _ in range(_KILL_ROUNDS):
+        found = _freeze_descendants(root)
+        for pid in found:
+            _signal(pid, signal.SIGKILL)
+        if not found:
+            return
+        # In the middle of a system call nothing can be stopped: one that was making a child then
+        # has one now, and those that were killed need a moment to end.
+        time.sleep(_KILL_PAUSE_S)
+
+
+def _freeze_descendants(root: int) -> set[int]:
+    """Stop all descendants of `root`, and return them."""
     frozen: set[int] = set()
     # A fork storm is frozen faster than it grows: every process found is stopped before any dies.
     for _ in range(_FREEZE_ROUNDS):
@@ -53,8 +68,7 @@ def kill_descendants(root: int) -> None:
         for pid in found:
             _signal(pid, signal.SIGSTOP)
         frozen |= found
-    for pid in frozen:
-        _signal(pid, signal.SIGKILL)
+    return frozen
 
 
 def kill_group(leader: int) -> None:

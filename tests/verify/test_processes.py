@@ -15,6 +15,7 @@ import pytest
 from supervision import left_of, living_with, rows, wait_until
 
 from rlvr_core.api import FailureCategory
+from rlvr_core.verification.processes import descendants, kill_descendants, kill_tree
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -196,3 +197,37 @@ def test_a_keeper_that_was_killed_is_replaced(make_engine):
         keeper._process.wait()
         engine.judge("tricky", rows(["exit 1"]))
         assert keeper._process.poll() is None
+
+
+ALWAYS_FORKING = """
+import mmap, os, sys, time
+from rlvr_core.verification.processes import adopt_orphans
+adopt_orphans()
+if os.fork() == 0:
+    # The more memory, the longer the system takes to copy a process, which it cannot be stopped in.
+    held = mmap.mmap(-1, 64 << 20)
+    held.madvise(mmap.MADV_NOHUGEPAGE)
+    held[:] = bytes(len(held))
+    print("ready", flush=True)
+    while True:
+        if os.fork() == 0:
+            os.setsid()
+            os.execv(sys.executable, ["python", "-c", "import time; time.sleep(60)", sys.argv[1]])
+os.wait()
+"""
+
+
+@linux
+def test_a_child_that_was_being_made_when_its_parent_was_killed_is_killed_too():
+    marker = str(uuid.uuid4())
+    for _ in range(5):
+        command = [sys.executable, "-c", ALWAYS_FORKING, marker]
+        root = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            assert root.stdout.readline() == b"ready\n"
+            kill_descendants(root.pid)
+            assert descendants(root.pid) == []
+        finally:
+            kill_tree(root.pid)
+            root.wait()
+            root.stdout.close()

@@ -18,6 +18,7 @@ import pytest
 from rlvr_plugin_code_docker import CodeDocker
 from rlvr_plugin_code_docker.cli import main
 from rlvr_plugin_code_docker.image import write_archive
+from rlvr_plugin_code_docker.process import ProcessBackend, can_bubblewrap
 
 from rlvr_core.api import EnvironmentFault, VerifyRow
 
@@ -105,6 +106,20 @@ def test_a_sandbox_ends_with_the_process_that_made_it(sandbox):
     while own & supervisors() and time.monotonic() < until_s:
         time.sleep(0.1)
     assert not own & supervisors()
+
+
+@pytest.mark.slow
+def test_closing_while_the_next_sandbox_starts_leaves_nothing():
+    if why := can_bubblewrap():
+        pytest.skip(f"bubblewrap does not work here: {why}")
+    before = supervisors()
+    for number in range(150):
+        backend = ProcessBackend("bubblewrap")
+        backend.take().close()
+        time.sleep(number % 40 / 4000)
+        backend.close()
+    time.sleep(0.5)
+    assert supervisors() - before == set()
 
 
 def supervisors_of(worker, container):

@@ -107,6 +107,9 @@ class ProcessBackend:
     def close(self) -> None:
         """End the sandbox that lies ready."""
         if self._spare:
+            # Killed while it starts, bubblewrap can leave a child that waits for it for ever.
+            with contextlib.suppress(SandboxEndedError, TimeoutError):
+                await_start(self._spare, time.monotonic() + START_LIMIT_S)
             self._spare.close()
             self._spare = None
 
