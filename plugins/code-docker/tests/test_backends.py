@@ -18,7 +18,7 @@ import pytest
 from rlvr_plugin_code_docker import CodeDocker
 from rlvr_plugin_code_docker.cli import main
 from rlvr_plugin_code_docker.image import write_archive
-from rlvr_plugin_code_docker.process import ProcessBackend, can_bubblewrap
+from rlvr_plugin_code_docker.process import can_bubblewrap
 
 from rlvr_core.api import EnvironmentFault, VerifyRow
 
@@ -108,18 +108,28 @@ def test_a_sandbox_ends_with_the_process_that_made_it(sandbox):
     assert not own & supervisors()
 
 
+CLOSES_EARLY = """
+import os, time
+from rlvr_core.verification.processes import adopt_orphans, descendants
+from rlvr_plugin_code_docker.process import ProcessBackend
+adopt_orphans()
+for number in range(150):
+    backend = ProcessBackend("bubblewrap")
+    backend.take().close()
+    time.sleep(number % 40 / 4000)
+    backend.close()
+time.sleep(0.5)
+print(descendants(os.getpid()))
+"""
+
+
 @pytest.mark.slow
 def test_closing_while_the_next_sandbox_starts_leaves_nothing():
     if why := can_bubblewrap():
         pytest.skip(f"bubblewrap does not work here: {why}")
-    before = supervisors()
-    for number in range(150):
-        backend = ProcessBackend("bubblewrap")
-        backend.take().close()
-        time.sleep(number % 40 / 4000)
-        backend.close()
-    time.sleep(0.5)
-    assert supervisors() - before == set()
+    command = [sys.executable, "-c", CLOSES_EARLY]
+    left = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert left == "[]\n"
 
 
 def supervisors_of(worker, container):
