@@ -106,7 +106,9 @@ class _Parameter:
         # In Annotated[...] typer takes the first name for a default, and sets it right later.
         first = [info.default] if isinstance(info.default, str) else []
         names = ", ".join([*first, *(info.param_decls or ())] or [dashed])
-        several = [one for one in (kind, *typing.get_args(kind)) if one is not type(None)]
+        kinds = (kind, *typing.get_args(kind))
+        self._is_list = any(typing.get_origin(one) is list for one in kinds)
+        several = [one for one in kinds if one is not type(None)]
         word = {int: "INTEGER", float: "NUMBER", Path: "PATH"}.get(several[-1], "TEXT")
         if self.is_argument:
             self.label = (info.metavar or parameter.name.upper()).replace("[", "").replace("]", "")
@@ -116,7 +118,8 @@ class _Parameter:
     @property
     def usage(self) -> str:
         """The argument as the usage line shows it."""
-        return self.label if self._is_required else f"[{self.label}]"
+        usage = self.label if self._is_required else f"[{self.label}]"
+        return f"{usage}..." if self._is_list else usage
 
     @property
     def default(self) -> str:

@@ -133,7 +133,7 @@ class StackError(RlvrError, ValueError):
     """The stack file or the command line is at fault. Exit code 2."""
 
     exit_code = 2
-    party = "the stack's fault"
+    party = "the fault of the stack or the command line"
 
 
 class DataError(RlvrError, ValueError):

@@ -26,7 +26,8 @@ def check(stack: StackPath, overrides: Overrides = None, as_json: AsJson = False
         ]
         typer.echo(json.dumps({"ok": True, "stack": str(stack), "plugins": plugins}))
         return
-    typer.echo(f"{stack}: ok, {len(named)} plugins named and loaded")
+    plural = "" if len(named) == 1 else "s"
+    typer.echo(f"{stack}: ok, {len(named)} plugin{plural} named and loaded")
 
 
 def show(stack: StackPath, overrides: Overrides = None, as_json: AsJson = False) -> None:
@@ -58,7 +59,7 @@ def schema(as_json: AsJson = False) -> None:
 def copy(
     recipe: Annotated[str, typer.Argument(help="Name of a recipe.")],
     destination: Annotated[
-        Path | None, typer.Argument(metavar="[DEST]", help="File or folder. Default: here.")
+        Path | None, typer.Argument(metavar="DEST", help="File or folder. Default: here.")
     ] = None,
 ) -> None:
     """Copy a recipe, to be edited. Never overwrites."""
@@ -86,5 +87,10 @@ def copy(
             "RLVR-S106", f"{target} exists, and is not overwritten", fix="name another file"
         ) from exc
     except OSError as exc:
-        raise StackError("RLVR-S106", f"{target} cannot be written: {exc.strerror}") from exc
+        raise StackError(
+            "RLVR-S106",
+            f"{target} cannot be written",
+            cause=exc.strerror,
+            fix="name a file in a folder that is there and may be written",
+        ) from exc
     typer.echo(str(target))

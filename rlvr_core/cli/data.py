@@ -102,7 +102,10 @@ def _of_library(
 def check(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="STACK|FILE…", help="One stack file, or data files."),
+        typer.Argument(
+            metavar="STACK|FILE",
+            help="One stack file, and KEY.PATH=VALUE to replace values of it; or data files.",
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
@@ -132,13 +135,14 @@ def _sources(names: Sequence[str]) -> tuple[dict[str, DataSource], Path, Routes 
     stacks = [name for name in names if Path(name).suffix in _STACK_SUFFIXES]
     if not stacks:
         return _files(names), Path(), None
-    if len(names) > 1:
+    overrides = names[1:]
+    if names[0] != stacks[0] or not all("=" in one for one in overrides):
         raise StackError(
             "RLVR-S106",
-            f"{stacks[0]} is a stack file and stands beside other arguments",
-            fix="give one stack file, or data files only",
+            f"{stacks[0]} is a stack file and stands beside other files",
+            fix="give one stack file, then KEY.PATH=VALUE; or data files only",
         )
-    return _stack(stacks[0])
+    return _stack(stacks[0], overrides)
 
 
 def _files(names: Sequence[str]) -> dict[str, DataSource]:
@@ -150,14 +154,14 @@ def _files(names: Sequence[str]) -> dict[str, DataSource]:
     return {title: DataSource(path=name) for title, name in zip(titles, names, strict=True)}
 
 
-def _stack(name: str) -> tuple[dict[str, DataSource], Path, Routes]:
+def _stack(name: str, overrides: Sequence[str]) -> tuple[dict[str, DataSource], Path, Routes]:
     from rlvr_core.api.plugin import Verifier
     from rlvr_core.config.load import load_stack
     from rlvr_core.data.route import Routes
     from rlvr_core.plugins.members import ground_truth_model
     from rlvr_core.plugins.resolve import resolve_stack
 
-    resolved = resolve_stack(load_stack(name))
+    resolved = resolve_stack(load_stack(name, overrides))
     found = {
         split: source
         for split in type(resolved.stack.data).model_fields

@@ -93,7 +93,9 @@ class LiveReporter:
             if self._has_replayed:
                 return
             self._has_replayed = True
-        line = f"{record['kind']}: {record.get('reason', '')}"
+        asked = record.get("monitor", "core")
+        by = "" if asked == "core" else f" by {asked}"
+        line = f"{record['kind']}{by}: {record.get('reason', '')}"
         self._console.print(f"[yellow]{escape(self._title)}: {escape(line)}[/]", highlight=False)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 StackPath = Annotated[Path, typer.Argument(metavar="STACK", help="The stack file.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[KEY.PATH=VALUE]...", help="Replace values of the stack."),
+    typer.Argument(metavar="KEY.PATH=VALUE", help="Replace values of the stack."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 
 def print_plan(
-    prepared: Prepared, console: Console, *, as_json: bool, continuing: Resumption | None = None
+    prepared: Prepared,
+    console: Console,
+    *,
+    as_json: bool,
+    continuing: Resumption | None = None,
+    out: Path | None = None,
 ) -> None:
     """Print what a run would do. Checks prompt lengths when the tokenizer is at hand.
 
@@ -33,12 +39,13 @@ def print_plan(
         console: Printed to.
         as_json: Print one JSON object.
         continuing: How a run would be continued with the stack; None: a new one would begin.
+        out: Folder of a new run; it is said when that is taken.
 
     Raises:
         DataError: RLVR-D102, the model cannot take some of the prompts.
     """
     prompt_tokens, said = _prompt_lengths(prepared)
-    remarks = [*prepared.remarks(), *said]
+    remarks = [*prepared.remarks(), *said, *_obstacles(prepared, out)]
     plan = plan_run(prepared.resolved.stack, prepared.splits, prompt_tokens)
     stages = plan_by_stage(prepared.resolved)
     if as_json:
@@ -65,6 +72,14 @@ def print_plan(
     for line in _continuing(plan, continuing) if continuing else ():
         console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.print("Nothing was trained: this was a dry run.", highlight=False)
+
+
+def _obstacles(prepared: Prepared, out: Path | None) -> Iterator[str]:
+    """Say what would keep a run from beginning here and now, though stack and data are sound."""
+    if prepared.resolved.stack.rollout.engine == "vllm" and find_spec("vllm") is None:
+        yield "the run would not begin: rollout.engine is vllm, and vLLM is not installed here"
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        yield f"the run would not begin: {out} is there already, and is not empty"
 
 
 def _continuing(plan: RunPlan, resumption: Resumption) -> Iterator[str]:

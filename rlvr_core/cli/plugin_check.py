@@ -48,7 +48,8 @@ def check(
     """Check a plugin: package, verdicts, robustness, attacks, resources, documentation.
 
     Exit codes: 0 every check that applies was made and holds, or fails as its project expects; 1
-    one does not; 2 there is no such plugin, or a path, a number or a golden case cannot be used.
+    one does not, or none applies; 2 there is no such plugin, or a path, a number or a golden case
+    cannot be used.
     """
     from rlvr_core.cli.console import make_console
     from rlvr_core.testing.run import check_plugin

@@ -77,7 +77,13 @@ def train(
         from rlvr_core.cli.plan import print_plan
 
         continuing = _resumption(prepared, out, allow_changes=allow_changes) if resume else None
-        print_plan(prepared, make_console(), as_json=as_json, continuing=continuing)
+        print_plan(
+            prepared,
+            make_console(),
+            as_json=as_json,
+            continuing=continuing,
+            out=None if resume else out,
+        )
         return
     if check:
         from rlvr_core.cli.check_resume import check_and_print

@@ -159,7 +159,8 @@ def _print_summary(
         for line in lines
     )
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
-    typer.echo(f"{len(lines)} rows: {counts or 'none'}", err=True)
+    rows = "1 row" if len(lines) == 1 else f"{len(lines)} rows"
+    typer.echo(f"{rows}: {counts or 'none'}", err=True)
     with_expected = sum("expected" in line for line in lines)
     if with_expected:
         agreeing = with_expected - len(disagreeing)

@@ -86,7 +86,11 @@ def _read(path: FilePath) -> str:
     except UnicodeDecodeError as exc:
         raise StackError("RLVR-S101", f"{path}: is not UTF-8 text: {exc.reason}") from exc
     except OSError as exc:
-        raise StackError("RLVR-S101", f"{path}: cannot be read: {exc.strerror}") from exc
+        raise StackError(
+            "RLVR-S101",
+            f"{path}: cannot be read: {exc.strerror}",
+            fix="name a stack file, and not a folder" if path.is_dir() else None,
+        ) from exc
 
 
 def _valid_sections(raw: Mapping[str, Json]) -> dict[str, Any]:

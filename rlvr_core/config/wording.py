@@ -64,9 +64,10 @@ def problems_of(
     ]
 
 
-def said_of(problems: Iterable[Problem], whole: str) -> list[str]:
+def said_of(problems: Iterable[Problem], whole: str = "") -> list[str]:
     """Return one line for each problem: the key it is about, or `whole`, and what is wrong."""
-    return [f"{'.'.join(map(str, one.loc)) or whole}: {one.message}" for one in problems]
+    named = [(".".join(map(str, one.loc)) or whole, one.message) for one in problems]
+    return [f"{name}: {message}" if name else message for name, message in named]
 
 
 def unknown_key(key: str, allowed: Collection[str]) -> str:
@@ -88,6 +89,9 @@ def _message(detail: ErrorDetails, model: type[BaseModel], extra_keys: Collectio
         at_top = len(detail["loc"]) == 1
         parent = _model_at(model, detail["loc"][:-1])
         allowed = keys_of(parent) if parent is not None else []
+        deeper = _deeper(str(detail["loc"][-1]), parent)
+        if deeper:
+            return f"unknown key here; did you mean {' or '.join(map(repr, deeper))}?"
         return unknown_key(str(detail["loc"][-1]), [*allowed, *(extra_keys if at_top else ())])
     if kind == "missing":
         return "is required, and missing"
@@ -102,6 +106,18 @@ def _message(detail: ErrorDetails, model: type[BaseModel], extra_keys: Collectio
     if kind in ("literal_error", "enum"):
         return _choice(context, detail["input"]) + got
     return _length(kind, context) or _sentence(detail["msg"]) + got
+
+
+def _deeper(key: str, model: type[BaseModel] | None) -> list[str]:
+    """Return the sections of `model` that know `key`, each as ``section.key``."""
+    fields = model.model_fields if model is not None else {}
+    return [
+        f"{name}.{key}"
+        for name, field in fields.items()
+        if isinstance(field.annotation, type)
+        and issubclass(field.annotation, BaseModel)
+        and key in keys_of(field.annotation)
+    ]
 
 
 def _choice(context: Mapping[str, Any], value: Json) -> str:

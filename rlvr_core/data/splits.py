@@ -97,7 +97,11 @@ def write_once(folder: Path, files: Mapping[str, bytes]) -> dict[str, Path]:
             _write(paths[name], files[name])
     except OSError as error:
         raise DataError(
-            "RLVR-D103", "the data could not be written", origin=str(folder), cause=str(error)
+            "RLVR-D103",
+            "the data could not be written",
+            origin=str(folder),
+            cause=str(error),
+            fix="give a folder that can be made and written",
         ) from error
     return paths
 

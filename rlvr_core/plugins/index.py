@@ -15,7 +15,18 @@ from rlvr_core.plugins.ref import PluginRef
 
 CORE = "rlvr-core"
 
-FIRST_PARTY: dict[Family, tuple[str, ...]] = {Family.VERIFIERS: ("math-sympy",)}
+FIRST_PARTY: dict[Family, tuple[str, ...]] = {
+    Family.VERIFIERS: (
+        "code-docker",
+        "f1-extraction",
+        "ifeval",
+        "json-schema",
+        "llm-judge",
+        "math-sympy",
+        "sql-exec",
+        "steps",
+    )
+}
 """Plugins of this repository beside core, each the distribution ``rlvr-plugin-<name>``."""
 
 _GROUPS = {family.entry_point_group: family for family in Family}

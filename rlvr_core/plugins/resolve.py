@@ -171,7 +171,7 @@ def resolve_plugin(
             "RLVR-S102",
             f"the settings of {installed.name!r} are not allowed",
             origin=ref.blame,
-            cause="\n".join(said_of(inside, "together")),
+            cause="\n".join(said_of(inside)),
             fix=f"rlvr plugins show {installed.name} --load lists its settings",
         )
     return complete(ref, cls, validated, "command line", index)

@@ -156,7 +156,7 @@ def read_manifest(path: Path) -> dict[str, Json]:
             f"{path} is not a run folder",
             origin=str(path),
             cause=f"it holds no {MANIFEST}" if path.is_dir() else "there is no such folder",
-            fix="give the folder that `rlvr train` or `rlvr demo` printed at its end",
+            fix=_runs_below(path) or "give the folder that `rlvr train` printed at its end",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise _unreadable(file, str(error)) from error
@@ -174,6 +174,12 @@ def read_manifest(path: Path) -> dict[str, Json]:
     if problem:
         raise _unreadable(file, problem)
     return manifest
+
+
+def _runs_below(path: Path) -> str | None:
+    """Name the runs that stand in `path`, as the two arms of a demo do; None where none does."""
+    found = sorted(file.parent for file in path.glob(f"*/{MANIFEST}"))[:5]
+    return f"it holds runs: give {' or '.join(map(str, found))}" if found else None
 
 
 def _unreadable(file: Path, cause: str) -> RunFolderError:

@@ -32,7 +32,8 @@ def make_project(name: str, family: str, folder: Path | None = None) -> tuple[Pa
         folder: To be made. Default: ``rlvr-plugin-NAME`` in the current folder.
 
     Raises:
-        StackError: RLVR-S106, the name cannot be one, is taken, or the folder is not empty.
+        StackError: RLVR-S106, the name cannot be one, is taken, or the folder is not empty or
+            cannot be written.
     """
     _check_name(name)
     folder = Path(f"rlvr-plugin-{name}") if folder is None else folder
@@ -44,10 +45,18 @@ def make_project(name: str, family: str, folder: Path | None = None) -> tuple[Pa
             fix="give another folder with --out, or remove this one",
         )
     files = rendered(name, family)
-    for path, text in files.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, "utf-8")
+    try:
+        for path, text in files.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, "utf-8")
+    except OSError as error:
+        raise StackError(
+            "RLVR-S106",
+            f"{folder} cannot be written",
+            cause=str(error),
+            fix="give another folder with --out, or correct the permissions",
+        ) from error
     return folder, sorted(files)
 
 

@@ -23,12 +23,14 @@ class Check:
         sentence: What must hold.
         make: Makes it.
         needs: Checks without which it says nothing: when one of them has failed it is skipped.
+        capability: What the project must claim for the check to apply; empty: it always does.
     """
 
     number: str
     sentence: str
     make: Callable[[Subject], Finding]
     needs: tuple[str, ...] = ()
+    capability: str = ""
 
 
 LOADS = ("R01", "R02")

@@ -113,7 +113,7 @@ class CheckReport:
         }
 
     def render(self, console: Console) -> None:
-        """Print one line a check that was made or lost, then the counts."""
+        """Print a table of all checks, what failed once more below it, and the counts."""
         from rich.table import Table
         from rich.text import Text
 
@@ -135,6 +135,8 @@ class CheckReport:
                 Text(result.detail),
             )
         console.print(table)
+        for result in self.failed:
+            console.print(Text(f"{result.number} failed: {result.detail}"))
         console.print(Text(self.summary))
 
     def to_text(self) -> str:

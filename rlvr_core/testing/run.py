@@ -183,6 +183,10 @@ def _results(
 
 
 def _made(subject: Subject, check: Check, failed: Collection[str]) -> Finding:
+    if check.capability and check.capability not in subject.project.settings.capabilities:
+        return Finding(
+            Outcome.NOT_APPLICABLE, f"it does not claim the capability {check.capability}"
+        )
     lost = [number for number in check.needs if number in failed]
     if lost:
         return Finding(Outcome.SKIPPED, f"{listed(lost)} must pass first")

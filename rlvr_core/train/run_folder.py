@@ -46,6 +46,7 @@ from rlvr_core.train.run_lock import exclusive
 from rlvr_core.train.storage import append_line, discard, storing, sync, write_aside
 
 _FOLDERS = (layout.ROLLOUTS, layout.EVALUATIONS, layout.RECORDED, layout.CHECKPOINTS)
+_ELSEWHERE = "name a folder with --out that can be made and written, and where the disk has room"
 
 
 class RunFolder:
@@ -74,7 +75,7 @@ class RunFolder:
         path = path.resolve()
         cls.require_free(path)
         manifest = {"format": layout.FORMAT, **manifest}
-        with storing(path):
+        with storing(path, fix=_ELSEWHERE):
             path.parent.mkdir(parents=True, exist_ok=True)
             aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
             try:
@@ -97,7 +98,7 @@ class RunFolder:
             RunFolderError: RLVR-T101.
             EnvironmentFault: RLVR-T106, no file system takes such a path.
         """
-        with storing(path):
+        with storing(path, fix=_ELSEWHERE):
             is_taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
         if is_taken:
             raise _occupied(path)

@@ -12,8 +12,12 @@ from rlvr_core.api.errors import EnvironmentFault
 
 
 @contextmanager
-def storing(path: Path) -> Iterator[None]:
+def storing(path: Path, fix: str = "") -> Iterator[None]:
     """Turn an operating-system error into one that says what could not be written.
+
+    Args:
+        path: What is written.
+        fix: What to do, where no run has begun that could be continued.
 
     Raises:
         EnvironmentFault: RLVR-T106.
@@ -23,6 +27,8 @@ def storing(path: Path) -> Iterator[None]:
     except EnvironmentFault:
         raise
     except FileNotFoundError as error:
+        if fix:
+            raise _not_stored(path, error, fix) from error
         raise EnvironmentFault(
             "RLVR-T106",
             f"{path.name} could not be written",
@@ -31,13 +37,18 @@ def storing(path: Path) -> Iterator[None]:
             fix="put the folder back and continue with --resume, or begin the run anew",
         ) from error
     except OSError as error:
-        raise EnvironmentFault(
-            "RLVR-T106",
-            f"{path.name} could not be written",
-            origin=str(path),
-            cause=f"{error.strerror or error}",
-            fix="free disk space or correct the permissions, then continue with --resume",
-        ) from error
+        going_on = "free disk space or correct the permissions, then continue with --resume"
+        raise _not_stored(path, error, fix or going_on) from error
+
+
+def _not_stored(path: Path, error: OSError, fix: str) -> EnvironmentFault:
+    return EnvironmentFault(
+        "RLVR-T106",
+        f"{path.name} could not be written",
+        origin=str(path),
+        cause=f"{error.strerror or error}",
+        fix=fix,
+    )
 
 
 def write_aside(path: Path, write: Callable[[Path], object]) -> None:

@@ -254,7 +254,10 @@ class VerifyEngine:
         if pump is not None and pump.crash is not None:
             if isinstance(pump.crash, OSError):
                 raise EnvironmentFault(
-                    "RLVR-V102", "a verifier worker could not be started", cause=str(pump.crash)
+                    "RLVR-V102",
+                    "a verifier worker could not be started",
+                    cause=str(pump.crash),
+                    fix="free memory or processes, or lower verification.workers",
                 ) from pump.crash
             raise RuntimeError("the verification thread ended") from pump.crash
         if self._is_closed:

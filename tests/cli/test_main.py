@@ -282,3 +282,53 @@ def test_a_dry_run_without_evaluations_says_none(rlvr: Run) -> None:
     assert code == 0, errors
     (line,) = [line for line in output.splitlines() if "evaluations" in line]
     assert " none " in line
+
+
+def test_a_key_of_a_section_is_recognised_at_the_top(rlvr: Run) -> None:
+    errors = rlvr("config", "check", "stack.yaml", "steps=3", "temperature=0.5")[2]
+
+    assert "steps: unknown key here; did you mean 'train.steps'?" in errors
+    assert "did you mean 'rollout.temperature' or 'evaluate.temperature'?" in errors
+
+
+def test_a_folder_given_as_the_stack_is_told_apart(rlvr: Run) -> None:
+    code, _, errors = rlvr("config", "check", ".")
+
+    assert code == 2
+    assert "name a stack file, and not a folder" in errors
+
+
+def test_a_dry_run_says_what_would_keep_the_run_from_beginning(rlvr: Run) -> None:
+    pytest.importorskip("torch", reason="core's default loss needs it")
+    row = {"id": "a", "prompt": "1 + 1", "verifier": {"type": "exact-match", "answer": "2"}}
+    Path("train.jsonl").write_text(json.dumps(row) + "\n")
+    Path("taken").mkdir()
+    Path("taken", "notes.txt").touch()
+    command = ("train", "stack.yaml", "evaluate.splits=[]", "--dry-run", "--out")
+
+    assert "would not begin: taken is there already" in " ".join(rlvr(*command, "taken")[1].split())
+    assert "would not begin" not in rlvr(*command, "free")[1]
+
+
+def test_the_arms_in_a_folder_are_named_where_a_run_is_wanted(rlvr: Run) -> None:
+    Path("demo/verifier").mkdir(parents=True)
+    Path("demo/verifier/manifest.json").write_text("{}")
+    errors = rlvr("rescore", "demo")[2]
+
+    assert "it holds runs: give demo/verifier" in errors
+
+
+def test_what_a_monitor_asked_for_is_shown_with_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.live import LiveReporter
+
+    with LiveReporter(make_console(), "run", 2) as reporter:
+        reporter.event({"step": 1, "kind": "stop", "monitor": "dead-groups", "reason": "enough"})
+        reporter.event({"step": 1, "kind": "warn", "monitor": "core", "reason": "odd rows"})
+
+    assert capsys.readouterr().out.splitlines() == [
+        "run: stop by dead-groups: enough",
+        "run: warn: odd rows",
+    ]

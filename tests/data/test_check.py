@@ -156,4 +156,14 @@ def test_a_stack_routes_rows_and_checks_their_ground_truth(lines: Lines, tmp_pat
 def test_a_stack_stands_alone(tmp_path: Path) -> None:
     result = run("check", tmp_path / "stack.yaml", tmp_path / "dev.jsonl")
     assert isinstance(result.exception, RlvrError)
-    assert "stands beside other arguments" in str(result.exception)
+    assert "stands beside other files" in str(result.exception)
+
+
+def test_values_of_a_stack_are_replaced_as_for_every_verb(tmp_path: Path, lines: Lines) -> None:
+    verifier = {"type": "exact-match", "answer": "4"}
+    lines(good(id="b", prompt="2 + 2", verifier=verifier), name="other.jsonl")
+    stack = tmp_path / "stack.yaml"
+    stack.write_text(STACK)
+    result = run("check", stack, "data.train.path=other.jsonl", "data.dev=null")
+    assert result.exit_code == 0, result.output
+    assert "prompts of 5 to 5 characters" in result.stdout

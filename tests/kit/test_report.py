@@ -167,3 +167,27 @@ def test_a_suite_has_a_test_for_every_check():
     [mark] = Suite.test_check.pytestmark
     numbers = [check.number for check in CHECKS[Family.VERIFIERS]]
     assert mark.kwargs["ids"] == [test.number for test in mark.args[1]] == numbers
+
+
+def test_what_failed_is_said_once_more_below_the_table(capsys):
+    from rlvr_core.cli.console import make_console
+
+    report_with(Outcome.PASSED, Outcome.FAILED, Outcome.SKIPPED).render(make_console())
+    assert capsys.readouterr().out.splitlines()[-2] == "R01 failed: found"
+
+
+def test_a_capability_that_is_not_claimed_is_not_applicable_whatever_failed_before(tmp_path):
+    case = {
+        "id": "a",
+        "completion": "x",
+        "ground_truth": {"answer": "y"},
+        "expected": 1,
+        "why": "-",
+    }
+    golden = tmp_path / "golden.jsonl"
+    golden.write_text(json.dumps(case) + "\n")
+    report = check_plugin("exact-match", cases=golden, only=["R20", "R50", "C54", "C55", "C56"])
+    found = {one.number: one.outcome for one in report.results}
+    assert found["R20"] is Outcome.FAILED
+    assert found["R50"] is Outcome.SKIPPED
+    assert {found[number] for number in ("C54", "C55", "C56")} == {Outcome.NOT_APPLICABLE}

@@ -100,3 +100,11 @@ def test_a_project_names_its_plugin_and_no_other_template(family):
     assert not [
         path for path, text in files.items() if "{{" in text or "{%" in text or path.endswith(".j2")
     ]
+
+
+def test_a_folder_that_cannot_be_made_is_said_with_the_way_out(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StackError, match="cannot be written") as caught:
+        make_project("some-thing", "verifier", tmp_path / "file" / "made")
+    assert caught.value.code == "RLVR-S106"
+    assert "--out" in caught.value.fix

@@ -320,3 +320,12 @@ def test_the_machine_and_the_revision_are_told(tmp_path):
     revision = code_revision(tmp_path)
     assert len(revision["commit"]) == 40
     assert not revision["dirty"]
+
+
+def test_a_new_run_that_cannot_be_written_is_not_told_to_continue(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentFault, match="could not be written") as caught:
+        RunFolder.create(tmp_path / "file" / "run", {}, "")
+    assert caught.value.code == "RLVR-T106"
+    assert "--resume" not in caught.value.fix
+    assert "--out" in caught.value.fix

@@ -60,8 +60,6 @@ def hollow(subject: Subject) -> Finding:
 
 def named_constraints(subject: Subject) -> Finding:
     """Name what was asked for, and say that it was done."""
-    if "constraints" not in subject.project.settings.capabilities:
-        return not_applicable("it does not claim the capability constraints")
     rows = []
     for case in subject.attacked:
         named = ", ".join(_texts(case.row.ground_truth))
@@ -74,8 +72,6 @@ def named_constraints(subject: Subject) -> Finding:
 
 def spans(subject: Subject) -> Finding:
     """Claim everything, nothing, and everything twice."""
-    if "extraction" not in subject.project.settings.capabilities:
-        return not_applicable("it does not claim the capability extraction")
     rows: list[RawRow] = []
     cases = [(case, items) for case in subject.attacked if (items := _items(case)) is not None]
     union = [item for _, items in cases for item in items]
@@ -125,7 +121,7 @@ CHECKS = (
     Check("R52", "A claim of success does not pass.", boasts, _NEEDS),
     Check("R53", "Marks of a format with nothing in them do not pass.", hollow, _NEEDS),
     Check("C55", "Instructions: a constraint that is named and not met does not pass.",
-          named_constraints, _NEEDS),
+          named_constraints, _NEEDS, "constraints"),
     Check("C56", "Extraction: claims of all, of empty or of repeated spans do not pass.", spans,
-          _NEEDS),
+          _NEEDS, "extraction"),
 )  # fmt: skip

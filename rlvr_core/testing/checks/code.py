@@ -61,8 +61,6 @@ def programs(functions: list[str], marker: Path, port: int) -> Mapping[str, str]
 
 def code(subject: Subject) -> Finding:
     """Run hostile programs through a verifier that runs programs."""
-    if "code" not in subject.project.settings.capabilities:
-        return not_applicable("it does not claim the capability code")
     cases = [case for case in subject.answered if _FUNCTION.search(case.row.completion)][:1]
     if not cases:
         return not_applicable("no golden case that passes defines a function at the left margin")
@@ -108,5 +106,6 @@ CHECKS = (
         "network, fork or take all memory do not pass.",
         code,
         (*SHAPED, "R20"),
+        "code",
     ),
 )
