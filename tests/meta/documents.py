@@ -107,7 +107,6 @@ def make_reader(folder: Path, cache: Path, variables: dict[str, str]) -> Reader:
             "OMP_NUM_THREADS": "1",
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             "PIP_NO_INDEX": "1",
-            "PIP_NO_DEPS": "1",
             "PIP_NO_BUILD_ISOLATION": "0",  # pip reads it the other way round: no isolation
         },
     )
