@@ -27,6 +27,7 @@ _PROC = Path("/proc")
 _FREEZE_ROUNDS = 200
 _KILL_ROUNDS = 200
 _KILL_PAUSE_S = 0.002
+_LISTING_ROUNDS = 20
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -93,7 +94,7 @@ def kill_marked(token: str) -> None:
 def descendants(root: int) -> list[int]:
     """Return the living descendants of `root`, parents before children."""
     children: dict[int, list[int]] = defaultdict(list)
-    for pid, parent in _parents():
+    for pid, parent in _parents().items():
         children[parent].append(pid)
     found: list[int] = []
     open_pids = [root]
@@ -142,24 +143,45 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-def _parents() -> list[tuple[int, int]]:
-    """Return (pid, parent pid) of every process that is not a zombie."""
+def _parents() -> dict[int, int]:
+    """Return the parent of every living process."""
     if not _PROC.joinpath("self", "stat").exists():
         return _parents_by_ps()
-    pairs = []
-    for name in os.listdir(_PROC):
-        if not name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            stat = _PROC.joinpath(name, "stat").read_bytes()
-            # The command stands in brackets and may hold anything, so count from the last bracket.
-            state, parent = stat[stat.rindex(b")") + 2 :].split(maxsplit=2)[:2]
-            if state not in (b"Z", b"X"):
-                pairs.append((int(name), int(parent)))
-    return pairs
+    parents: dict[int, int] = {}
+    ended: set[int] = set()
+    # The listing is no snapshot: what starts a process and ends after it was listed hides that one.
+    # So list again until there is no unknown process and none whose parent ended in the meantime.
+    for _ in range(_LISTING_ROUNDS):
+        known = parents.keys() | {0}
+        listed = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
+        unsettled = [p for p in listed if p not in ended and parents.get(p, -1) not in known]
+        if not unsettled:
+            break
+        for pid in unsettled:
+            parent = _parent(pid)
+            if parent is None:
+                ended.add(pid)
+                parents.pop(pid, None)
+            else:
+                parents[pid] = parent
+    return parents
 
 
-def _parents_by_ps() -> list[tuple[int, int]]:
+def _parent(pid: int) -> int | None:
+    """Return the parent of a process, or None if that process has ended."""
+    try:
+        stat = _PROC.joinpath(str(pid), "stat").read_bytes()
+    except OSError:
+        return None
+    # The command stands in brackets and may hold anything, so count from the last bracket.
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    state, parent, threads = fields[0], int(fields[1]), int(fields[17])
+    # A process whose first thread has ended looks like a zombie while its other threads live on.
+    has_ended = state in (b"Z", b"X") and threads <= 1
+    return None if has_ended else parent
+
+
+def _parents_by_ps() -> dict[int, int]:
     listing = subprocess.run(
         ["ps", "-A", "-o", "pid=,ppid=,stat="],  # noqa: S607 - from the caller's PATH
         capture_output=True,
@@ -167,7 +189,7 @@ def _parents_by_ps() -> list[tuple[int, int]]:
         check=False,
     )
     fields = [line.split() for line in listing.stdout.splitlines()]
-    return [(int(f[0]), int(f[1])) for f in fields if len(f) == 3 and not f[2].startswith("Z")]
+    return {int(f[0]): int(f[1]) for f in fields if len(f) == 3 and not f[2].startswith("Z")}
 
 
 def _marked(token: str) -> list[int]:

@@ -231,3 +231,66 @@ def test_a_child_that_was_being_made_when_its_parent_was_killed_is_killed_too():
             kill_tree(root.pid)
             root.wait()
             root.stdout.close()
+
+
+HEIR = """
+import os, sys, threading, time
+from rlvr_core.verification.processes import adopt_orphans
+adopt_orphans()
+if os.fork() == 0:
+    os.setsid()
+    print(os.getpid(), flush=True)
+    sys.stdin.readline()
+    if os.fork():
+        os._exit(0)
+    time.sleep(60)
+time.sleep(60)
+"""
+
+
+@linux
+def test_a_process_that_makes_another_and_ends_while_we_look_does_not_hide_it(monkeypatch):
+    command = [sys.executable, "-c", HEIR]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as root:
+        try:
+            middle = int(root.stdout.readline())
+            listdir = os.listdir
+
+            def listed_just_before_it_forked(path):
+                names = listdir(path)
+                monkeypatch.setattr(os, "listdir", listdir)
+                root.stdin.write(b"\n")
+                root.stdin.flush()
+                assert wait_until(lambda: psutil.Process(middle).status() == psutil.STATUS_ZOMBIE)
+                return names
+
+            monkeypatch.setattr(os, "listdir", listed_just_before_it_forked)
+            [heir] = descendants(root.pid)
+            assert heir != middle
+        finally:
+            kill_tree(root.pid)
+
+
+HEADLESS = """
+import ctypes, subprocess, sys, threading, time
+
+def live_on():
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    time.sleep(1)
+    print("ready", flush=True)
+    time.sleep(60)
+
+threading.Thread(target=live_on).start()
+ctypes.CDLL(None).pthread_exit(None)
+"""
+
+
+@linux
+def test_a_process_that_lives_on_without_its_first_thread_is_found_with_its_children():
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {HEADLESS!r}])"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as root:
+        try:
+            assert root.stdout.readline() == b"ready\n"
+            assert len(descendants(root.pid)) == 2
+        finally:
+            kill_tree(root.pid)
