@@ -20,8 +20,8 @@ MACHINE_PATHS = re.compile(
 
 PUBLIC_HOSTS = {
     "arxiv.org", "pypi.org", "semver.org", "github.com", "example.org", "example.com",
-    "joschu.net", "pytorch.org", "www.w3.org", "www.apache.org", "huggingface.co", "json-schema.org",
-    "localhost",
+    "joschu.net", "pytorch.org", "www.w3.org", "www.apache.org", "huggingface.co",
+    "json-schema.org", "localhost",
 }  # fmt: skip
 """Hosts that a reader anywhere can look up, or is; nothing here fetches from them."""
 

@@ -59,10 +59,11 @@ def test_importing_core_imports_nothing_heavy(module, tmp_path):
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_the_command_line_imports_nothing_heavy_to_show_help(tmp_path):
+@pytest.mark.parametrize("arguments", [["--help"], ["plugins", "list"]])
+def test_the_command_line_imports_nothing_heavy_to_show_what_there_is(arguments, tmp_path):
     code = (
         "import sys\nfrom rlvr_core.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"try:\n    main({arguments!r})\nexcept SystemExit:\n    pass\n"
         f"print(sorted({{*{HEAVY!r}, 'yaml', 'jsonschema'}} & set(sys.modules)))"
     )
     done = run_code(code, tmp_path)

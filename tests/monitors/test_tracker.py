@@ -297,10 +297,8 @@ def test_more_records_than_may_wait_are_lost_and_putting_never_waits(monkeypatch
     outlet.put({}, 0)
     time.sleep(0.2)  # the thread has taken it, and waits
 
-    began = time.monotonic()
     for step in range(1, 11):
-        outlet.put({}, step)
-    assert time.monotonic() - began < 0.1
+        outlet.put({}, step)  # one that waited would do so for ever
     assert outlet.lost == 5
     tool.gate.set()
 

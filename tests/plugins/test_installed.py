@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,18 +25,6 @@ def test_list_shows_every_plugin_and_imports_none(environment: Environment) -> N
     assert not listed[("fixture-nan", "rlvr-fixture-nan")]["duplicate"]
     assert ("grpo", "rlvr-core") in listed
     assert environment.imported() == []
-
-
-def test_list_answers_in_under_half_a_second(environment: Environment) -> None:
-    seconds = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        environment.rlvr("plugins", "list")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-    # Processor time, interpreter start included: what else this machine does is not ours.
-    assert min(seconds) < 0.5
 
 
 def test_doctor_names_what_is_wrong_and_imports_nothing(environment: Environment) -> None:

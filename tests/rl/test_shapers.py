@@ -211,7 +211,7 @@ def test_hostile_completions_of_a_megabyte_take_no_time():
         text = "<think>" + piece * (1_000_000 // len(piece)) + "</think>4"
         started_s = time.perf_counter()
         has_form(text, ["think", "answer"], answer_after=True)
-        assert time.perf_counter() - started_s < 1
+        assert time.perf_counter() - started_s < 10, "a square of the length would take hours"
 
 
 @pytest.mark.parametrize(
