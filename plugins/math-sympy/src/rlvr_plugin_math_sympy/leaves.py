@@ -83,6 +83,11 @@ def _same_measured(answer: str, gold: str, ladder: Ladder) -> bool:
     letters = bool(re.search(r"[A-Za-z]", _TEXT_OR_COMMAND.sub("", rest)))
     first = split_unit(answer, bare_letters=not letters)
     second = split_unit(gold, bare_letters=bool(first.unit), trusted=True)
+    if letters and not first.unit:
+        # `5 m^2` may be a square of m as well: either way it is `5 m2` where 5 is 5.
+        spaced = [split_unit(text, bare_letters=True) for text in (answer, gold)]
+        if spaced[0].unit and spaced[0].unit == spaced[1].unit:
+            first, second = spaced
     if first.unit and second.unit and not _same_unit(first, second):
         return False
     if (first.value, second.value) == (answer, gold):

@@ -6,108 +6,8 @@ import re
 from dataclasses import dataclass
 
 from rlvr_plugin_math_sympy.modifiers import changes_number, leading_multiplier, names_things
-
-_TABLE = """
-mm millimeter millimetre 毫米
-cm centimeter centimetre 厘米
-dm decimeter decimetre 分米
-m meter metre 米
-km kilometer kilometre 千米 公里
-in inch inches
-ft foot feet 英尺
-yd yard 码
-mi mile 英里
-mg milligram 毫克
-g gram gramme 克
-kg kilogram kilo 千克 公斤
-t ton tonne 吨
-lb lbs 磅
-pound
-oz ounce
-ml milliliter millilitre mL 毫升
-L liter litre l 升
-s second sec secs 秒
-min minute mins 分钟 分
-h hour hr hrs 小时 时
-day days 天 日
-week 周 星期
-month 月 个月
-year yr yrs 年
-degree deg ° degrees 度
-rad radian radians 弧度
-usd $ dollar dollars buck 美元
-eur € euro euros 欧元
-gbp £ 英镑
-cny ¥ yuan rmb 元 块 块钱 人民币
-inr ₹ rupee rs
-cent cents ¢ 美分
-mi/h mph
-km/h kmh kph
-Hz hertz
-N newton
-J joule
-W watt
-kW kilowatt
-V volt
-A ampere amp
-K kelvin
-kWh
-kJ kilojoule
-kN kilonewton
-kPa kilopascal
-MHz megahertz
-GHz gigahertz
-kHz kilohertz
-dB decibel
-eV
-cal calorie
-kcal kilocalorie
-MB megabyte
-GB gigabyte
-TB terabyte
-byte
-bit
-ohm Ω 欧姆
-farad
-henry
-tesla
-watt-hour
-rpm
-atm atmosphere
-acre 英亩
-hectare 公顷
-gallon gal 加仑
-quart
-pint
-cup
-tablespoon tbsp
-teaspoon tsp
-ounce
-carat 克拉
-knot
-lightyear light-year 光年
-decade
-century centuries 世纪
-won 韩元
-yen 日元
-peso
-baht
-ruble
-franc
-person people 人 个人
-child children
-Pa pascal
-°C celsius degreecelsius degreescelsius
-°F fahrenheit degreefahrenheit degreesfahrenheit
-mol mole
-unit units 个单位
-"""
-_CANONICAL: dict[str, str] = {}
-for _line in _TABLE.strip().splitlines():
-    _first, *_others = _line.split()
-    for _name in (_first, *_others):
-        _CANONICAL[_name] = _first
-_FOLDED = {name.casefold(): symbol for name, symbol in _CANONICAL.items() if len(name) > 2}
+from rlvr_plugin_math_sympy.unit_names import CANONICAL, is_known, known_unit
+from rlvr_plugin_math_sympy.unit_products import product_of_units
 
 _PLACE_OF_POWER = {"square": "^2", "sq": "^2", "cubic": "^3", "平方": "^2", "立方": "^3"}
 
@@ -158,6 +58,9 @@ def split_unit(text: str, *, bare_letters: bool, trusted: bool = False) -> Measu
             return Measured(rest.value, name if rest.unit in ("", name) else f"{name} {rest.unit}")
     if text.endswith("°") and re.search(r"\\?(?:sin|cos|tan|cot|sec|csc)", text):
         return Measured(text, "")
+    product = _split_product(text, bare_letters=bare_letters, trusted=trusted)
+    if product is not None:
+        return product
     for pattern in (_SYMBOL_UNIT, _TEXT_UNIT, _HAN_UNIT):
         match = pattern.search(text)
         if match is not None and match.start() > 0:
@@ -180,9 +83,27 @@ def _measured(
     if changes_number(unit):
         return Measured(text, "")
     name = canonical_unit(unit)
-    if not _is_known(name) and (known_only or not (trusted or names_things(unit, head))):
+    if not is_known(name) and (known_only or not (trusted or names_things(unit, head))):
         return Measured(text, "")
     return Measured(head, name + (f"^{groups['exp']}" if groups.get("exp") else ""))
+
+
+_TAIL_START = re.compile(r"(?<=[\d)}])(?P<space>\s*)(?=\\(?:text\{|mu|Omega)|[A-Za-zµμΩ])")
+_TWO_LETTERS = re.compile(r"(?<!\\)\b[A-Za-zμΩ]{2}")
+
+
+def _split_product(text: str, *, bare_letters: bool, trusted: bool) -> Measured | None:
+    """Split off a product of known units: ``5 N·m``, ``5 J/(kg K)``, ``5 kg m^{-3}``, ``5 cm2``."""
+    for match in _TAIL_START.finditer(text, max(0, len(text) - 80)):
+        tail = text[match.end() :]
+        # Without \text, and without a space before it, a letter may as well be a variable.
+        is_unit = bare_letters or (trusted and _TWO_LETTERS.search(tail))
+        if "\\text" not in tail and not (is_unit and match["space"]):
+            continue
+        name = product_of_units(tail)
+        if name is not None:
+            return Measured(text[: match.start()], name)
+    return None
 
 
 _NUMERIC_HEAD = re.compile(r"[\d.,%})! ]$")
@@ -202,7 +123,7 @@ def _split_words(text: str, *, bare_letters: bool, trusted: bool) -> Measured:
         re.fullmatch(r"[A-Za-z](?:[ /]?[A-Za-z])?", unit) and not _symbol_pair(unit)
     ):
         spaced = text[:start].endswith(" ")
-        if not (bare_letters and spaced and unit in _CANONICAL):
+        if not (bare_letters and spaced and unit in CANONICAL):
             return Measured(text, "")
     short = len(letters) <= 3 and " " not in unit
     return _measured(text, match, unit, known_only=short, trusted=trusted)
@@ -211,8 +132,8 @@ def _split_words(text: str, *, bare_letters: bool, trusted: bool) -> Measured:
 def _symbol_pair(unit: str) -> bool:
     """Return whether two letters are a known unit symbol, such as cm or m/s, not two variables."""
     if "/" in unit:
-        return all(part.strip() in _CANONICAL for part in unit.split("/"))
-    return len(unit) == 2 and unit in _CANONICAL and unit not in ("in", "ft", "mi")
+        return all(part.strip() in CANONICAL for part in unit.split("/"))
+    return len(unit) == 2 and unit in CANONICAL and unit not in ("in", "ft", "mi")
 
 
 def _words_start(text: str) -> int:
@@ -228,7 +149,9 @@ def canonical_unit(unit: str) -> str:
     """Return one name for a unit however it is spelled: ``square metres`` is ``m^2``."""
     unit = unit.strip().strip(".")
     unit = re.sub(r"\s*(?:/|每)\s*|(?:^|\s+)per\s+", "/", unit)
-    unit = re.sub(r"[ .]([A-Za-z]+)\^\{?-(\d)\}?", r"/\1^\2", unit).replace("^1", "")
+    product = product_of_units(unit)
+    if product is not None:
+        return product
     return "/".join(_canonical_factor(part) for part in unit.split("/"))
 
 
@@ -244,21 +167,8 @@ def _canonical_factor(unit: str) -> str:
         if unit.endswith(suffix):
             unit, power = unit.removesuffix(suffix), exponent
     unit = unit.strip()
-    if unit in _CANONICAL:
-        return _CANONICAL[unit] + power
-    folded = re.sub(r"[\s.]", "", unit.casefold())
-    for name in (folded, folded.removesuffix("s"), folded.removesuffix("es")):
-        if name in _FOLDED:
-            return _FOLDED[name] + power
-    symbols = unit.split()
-    if len(symbols) > 1 and all(symbol in _CANONICAL for symbol in symbols):
-        return ".".join(sorted(_CANONICAL[symbol] for symbol in symbols)) + power
+    known = known_unit(unit)
+    if known is not None:
+        return known + power
     last = unit.casefold().split()[-1] if unit.split() else ""
     return (last.removesuffix("s") if len(last) > 3 else last) + power
-
-
-_KNOWN = frozenset(_CANONICAL.values())
-
-
-def _is_known(name: str) -> bool:
-    return all(part.split("^")[0] in _KNOWN for part in re.split(r"[/.]", name.removeprefix("/")))
