@@ -155,3 +155,13 @@ assert "sympy" not in sys.modules and "latex2sympy2_extended" not in sys.modules
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["no solution", "No real solutions", r"\text{no solution}", "无解"]
+)
+def test_no_solution_is_the_empty_set_and_nothing_else_is(judge, words):
+    for gold in (r"\emptyset", r"\text{no solutions}", r"\{\}"):
+        assert judge(rf"\boxed{{{words}}}", gold).score == 1.0
+    for gold in ("0", r"\{0\}", "x=1"):
+        assert judge(rf"\boxed{{{words}}}", gold).score == 0.0

@@ -162,7 +162,8 @@ _CHINESE_LABEL = re.compile(
 _WHOLE_ANSWERS = {
     "\\infty": "infinity, positive infinity, 无穷大, 正无穷, 正无穷大",
     "-\\infty": "negative infinity, minus infinity, 负无穷, 负无穷大",
-    "\\emptyset": "empty set, the empty set, 空集",
+    "\\emptyset": "empty set, the empty set, no solution, no solutions, no real solution, "
+    "no real solutions, 空集, 无解, 无实数解",
     "\\mathbb{R}": "all reals, all real numbers, 全体实数, 所有实数, 一切实数",
     "\\frac{1}{2}": "一半",
 }
