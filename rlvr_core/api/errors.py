@@ -193,6 +193,14 @@ def did_you_mean(name: str, known: Iterable[str], then: str = "") -> str:
     return f"{hint or '.'} {then}" if then else hint
 
 
+def unknown_kind(tag: str, expected_tags: str) -> str:
+    """Say that no kind has the name `tag`, in pydantic's context of ``union_tag_invalid``."""
+    known = [name.strip("'") for name in expected_tags.split(", ")]
+    return f"there is no kind {tag!r}" + (
+        did_you_mean(tag, known) or f". Known: {listed(known, 40)}"
+    )
+
+
 def listed(names: Iterable[str], limit: int = 10) -> str:
     """Return names sorted, comma-separated and cut at `limit`, for use in a message."""
     ordered = sorted(names)

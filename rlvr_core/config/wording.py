@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from rlvr_core.api.errors import closest, did_you_mean, shortened
+from rlvr_core.api.errors import closest, did_you_mean, shortened, unknown_kind
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.positions import Problem
 from rlvr_core.config.yaml_source import Path, parse_scalar
@@ -97,6 +97,8 @@ def _message(detail: ErrorDetails, model: type[BaseModel], extra_keys: Collectio
         return "is required, and missing"
     if kind in ("value_error", "assertion_error"):
         return str(context.get("error", detail["msg"]))
+    if kind == "union_tag_invalid":
+        return unknown_kind(context["tag"], context["expected_tags"])
     got = f", got {_shown(detail['input'])}"
     if kind in _LIMITS:
         sentence, key = _LIMITS[kind]

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
-from rlvr_core.api.errors import EnvironmentFault, exception_text
+from rlvr_core.api.errors import EnvironmentFault, exception_text, unknown_kind
 from rlvr_core.api.plugin import RowVerifier, Verifier, VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
@@ -164,11 +165,16 @@ def _broken(exc: BaseException, latency_s: float, printed: str) -> bytes:
 
 def _problems(exc: ValidationError) -> str:
     lines = [
-        f"{'.'.join(map(str, error['loc'])) or 'ground truth'}: "
-        + error["msg"].removeprefix("Value error, ")
-        for error in exc.errors(include_url=False, include_context=False, include_input=False)
+        f"{'.'.join(map(str, error['loc'])) or 'ground truth'}: {_problem(error)}"
+        for error in exc.errors(include_url=False, include_input=False)
     ]
     return _cut("; ".join(lines), 900)
+
+
+def _problem(error: ErrorDetails) -> str:
+    if error["type"] == "union_tag_invalid":
+        return unknown_kind(error["ctx"]["tag"], error["ctx"]["expected_tags"])
+    return error["msg"].removeprefix("Value error, ")
 
 
 def _cut(text: str, most_bytes: int) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from pydantic import ValidationError
 from rlvr_plugin_ifeval import IFEval
+
+from rlvr_core.cli.main import main
+from rlvr_core.config.wording import problems_of
 
 WORDS = "length_constraints:number_words"
 
@@ -97,3 +102,24 @@ def test_a_wrong_config_is_refused(config):
 
 def test_every_config_field_is_described():
     assert all(field.description for field in IFEval.Config.model_fields.values())
+
+
+def test_an_unknown_kind_is_answered_with_the_one_that_was_meant():
+    with pytest.raises(ValidationError) as caught:
+        IFEval.GroundTruth.model_validate(one("keywords:existance", keywords=["a"]))
+    [problem] = problems_of(caught.value, IFEval.GroundTruth)
+    assert problem.message == (
+        "there is no kind 'keywords:existance'; did you mean 'keywords:existence'?"
+    )
+
+
+def test_a_verdict_says_which_kind_was_meant(tmp_path, capsys):
+    row = {"id": "a", "prompt": "p", "completion": "c", "ground_truth": one("startend:qotation")}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(SystemExit):
+        main(["verify", "ifeval", str(tmp_path / "rows.jsonl"), "--json"])
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["failure"] == "bad_ground_truth"
+    assert verdict["diagnostics"]["message"] == (
+        "constraints.0: there is no kind 'startend:qotation'; did you mean 'startend:quotation'?"
+    )
