@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from rlvr_core.api.errors import RunFolderError, shortened
@@ -36,15 +36,6 @@ DISCARDED = "discarded"
 PARSE_FAILURES = ("no_answer", "malformed")
 """Failures that mean: no answer could be read at all."""
 _LONGEST_VALUE = 60
-
-
-@dataclass(frozen=True, slots=True)
-class JsonLines:
-    """The records of a JSON lines file."""
-
-    records: list[dict[str, Json]]
-    unreadable: int
-    """Lines that are not a JSON object, such as one torn by a killed process."""
 
 
 def rollouts_file(step: int) -> str:
@@ -116,31 +107,6 @@ def prompt_to_json(prompt: Prompt) -> str:
     return to_json_text([asdict(turn) for turn in prompt])
 
 
-def read_json_lines(path: Path) -> JsonLines:
-    """Read a JSON lines file; a missing one is empty, and unreadable lines are counted."""
-    records: list[dict[str, Json]] = []
-    unreadable = 0
-    content = path.read_bytes() if path.exists() else b""
-    for line in content.split(b"\n"):
-        if not line.strip():
-            continue
-        record = parse_line(line)
-        if record is None:
-            unreadable += 1
-        else:
-            records.append(record)
-    return JsonLines(records, unreadable)
-
-
-def parse_line(line: bytes) -> dict[str, Json] | None:
-    """Return the JSON object of one line, or None when it is not one."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    return record if isinstance(record, dict) else None
-
-
 def read_manifest(path: Path) -> dict[str, Json]:
     """Return the manifest of the run folder at `path`.
 
@@ -159,9 +125,9 @@ def read_manifest(path: Path) -> dict[str, Json]:
             fix=_runs_below(path) or "give the folder that `rlvr train` printed at its end",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise _unreadable(file, str(error)) from error
+        raise unreadable(file, str(error)) from error
     if not isinstance(manifest, dict) or not isinstance(manifest.get("format"), int):
-        raise _unreadable(file, 'it is not a JSON object with a number "format"')
+        raise unreadable(file, 'it is not a JSON object with a number "format"')
     if manifest["format"] > FORMAT:
         raise RunFolderError(
             "RLVR-T104",
@@ -172,7 +138,7 @@ def read_manifest(path: Path) -> dict[str, Json]:
         )
     problem = shape_problem(manifest)
     if problem:
-        raise _unreadable(file, problem)
+        raise unreadable(file, problem)
     return manifest
 
 
@@ -182,7 +148,8 @@ def _runs_below(path: Path) -> str | None:
     return f"it holds runs: give {' or '.join(map(str, found))}" if found else None
 
 
-def _unreadable(file: Path, cause: str) -> RunFolderError:
+def unreadable(file: Path, cause: str) -> RunFolderError:
+    """Return the error that a file of a run folder cannot be read."""
     return RunFolderError(
         "RLVR-T104",
         f"{file.name} cannot be read",

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from rlvr_core.api.errors import RunFolderError, StackError
 from rlvr_core.api.verdicts import Json
 from rlvr_core.records import layout
+from rlvr_core.records.logs import read_log
 
 Record = dict[str, Json]
 
@@ -86,21 +87,17 @@ def read_run(path: Path) -> Run:
         RunFolderError: RLVR-T104, when it is not a run folder, damaged, or of a newer format.
     """
     manifest = layout.read_manifest(path)
-    metrics, evals, events = (layout.read_json_lines(path / name) for name in layout.LOGS)
+    metrics, evals, events = (read_log(path, name) for name in layout.LOGS)
     stack = path / layout.stack_file(manifest)
-    by_step = {line["step"]: line for line in metrics.records if "step" in line}
-    by_split = {
-        (line["step"], line["split"]): line
-        for line in evals.records
-        if {"step", "split", "graders"} <= line.keys()
-    }
+    by_step = {line["step"]: line for line in metrics.records}
+    by_split = {(line["step"], line["split"]): line for line in evals.records}
     tables = (path / layout.ROLLOUTS).glob("[0-9]*.parquet")
     return Run(
         path=path,
         manifest=manifest,
         stack_yaml=stack.read_text("utf-8", "replace") if stack.exists() else "",
         metrics=[by_step[step] for step in sorted(by_step)],
-        evals=sorted(by_split.values(), key=lambda line: int(line["step"])),
+        evals=sorted(by_split.values(), key=lambda line: line["step"]),
         events=events.records,
         unreadable_lines=metrics.unreadable + evals.unreadable + events.unreadable,
         rollout_steps=sorted(int(table.stem) for table in tables if table.stem.isdigit()),

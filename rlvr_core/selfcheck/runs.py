@@ -19,6 +19,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.plugins.failures import hook_failure
 from rlvr_core.plugins.resolve import LoadedPlugin
 from rlvr_core.records import layout
+from rlvr_core.records.logs import read_log
 from rlvr_core.selfcheck.bench import Bench
 from rlvr_core.selfcheck.result import Found, failed, not_applicable, ok
 from rlvr_core.selfcheck.tiny_stack import RESUMED_AFTER, STEPS, short_rows
@@ -138,17 +139,17 @@ def run_once(
     with process_generators(generators):
         train(tiny, folder, resume=is_resumed)
     _require_no_monitor_fault(folder, tiny.resolved.plugins)
-    steps = layout.read_json_lines(folder / layout.METRICS).records
+    steps = read_log(folder, layout.METRICS).records
     return FinishedRun(
         folder,
         tiny.resolved.plugins,
         frozenset(record["step"] for record in steps if record["updates"]),
-        len(layout.read_json_lines(folder / layout.EVALS).records),
+        len(read_log(folder, layout.EVALS).records),
     )
 
 
 def _require_no_monitor_fault(folder: Path, plugins: Sequence[LoadedPlugin]) -> None:
-    for event in layout.read_json_lines(folder / layout.EVENTS).records:
+    for event in read_log(folder, layout.EVENTS).records:
         if event["kind"] == "monitor-fault":
             [at_fault] = [loaded for loaded in plugins if loaded.name == event["monitor"]]
             what = f"failed in step {event['step']}, and the run went on without it"
@@ -190,7 +191,7 @@ def _with_evaluation(tiny: Prepared, prepared: Prepared) -> Prepared:
 
 def _acting(run: FinishedRun) -> set[str]:
     """Return the monitors whose actions changed the run."""
-    events = layout.read_json_lines(run.folder / layout.EVENTS).records
+    events = read_log(run.folder, layout.EVENTS).records
     return {event["monitor"] for event in events if event["kind"] in CHANGING}
 
 
@@ -238,7 +239,7 @@ def _first_differences(first: FinishedRun, second: FinishedRun) -> Iterator[str]
 
 
 def _record(run: FinishedRun, step: int) -> dict[str, Json]:
-    records = layout.read_json_lines(run.folder / layout.METRICS).records
+    records = read_log(run.folder, layout.METRICS).records
     return next(record for record in records if record["step"] == step)
 
 

@@ -18,6 +18,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.models.source import resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
 from rlvr_core.records import layout
+from rlvr_core.records.logs import read_log
 from rlvr_core.train import checkpoint
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.loop import Run
@@ -157,7 +158,7 @@ class _Again:
         if self.accelerator.is_main_process:
             manifest = make_manifest(self.prepared, self.out.name, self.accelerator.num_processes)
             made = RunFolder.create(folder, manifest, resolved_yaml(self.prepared.resolved))
-            for record in layout.read_json_lines(self.out / layout.EVALS).records:
+            for record in read_log(self.out, layout.EVALS).records:
                 if self.start and record["step"] < self.step:
                     made.append_eval(record)  # it is not made again
             if is_replay:
@@ -248,8 +249,8 @@ def _scratch(accelerator: Accelerator) -> Iterator[Path]:
 
 
 def _metrics(run: Path, step: int) -> Entry | None:
-    records = layout.read_json_lines(run / layout.METRICS).records
-    return next((record for record in reversed(records) if record.get("step") == step), None)
+    records = read_log(run, layout.METRICS).records
+    return next((record for record in reversed(records) if record["step"] == step), None)
 
 
 def _updates(run: Path, step: int) -> int:

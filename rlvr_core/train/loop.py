@@ -18,6 +18,7 @@ from rlvr_core.api.rollouts import Group, Rollout, Row
 from rlvr_core.api.verdicts import Json
 from rlvr_core.config.models import Stack
 from rlvr_core.records import layout
+from rlvr_core.records.logs import read_log
 from rlvr_core.train import checkpoint
 from rlvr_core.train.actions import apply_actions
 from rlvr_core.train.fingerprint import weights_fingerprint
@@ -182,8 +183,8 @@ class Run:
 
     def _measured_splits(self) -> list[str]:
         """Return the splits that ``evals.jsonl`` has a record of at this step."""
-        records = layout.read_json_lines(self.folder.path / layout.EVALS).records
-        return [record["split"] for record in records if record.get("step") == self.step]
+        records = read_log(self.folder.path, layout.EVALS).records
+        return [record["split"] for record in records if record["step"] == self.step]
 
     def _evaluate(self, split: str, rows: Sequence[Row]) -> Action | None:
         runtime = self.runtime

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rlvr_core.records import layout
+from rlvr_core.records.logs import parse_line
 from rlvr_core.train.storage import storing, write_aside
 
 
@@ -45,7 +46,7 @@ def _split_log(log: Path, discarded: Path, step: int) -> None:
 
 
 def _is_within(line: bytes, step: int) -> bool:
-    record = layout.parse_line(line)
+    record = parse_line(line)
     if record is None:
         return False
     return not isinstance(record.get("step"), int) or record["step"] <= step

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rlvr_core.api import EnvironmentFault, RunFolderError
-from rlvr_core.records.layout import read_json_lines
+from rlvr_core.records.logs import read_log
 from rlvr_core.report.read import read_run
 from rlvr_core.train.manifest import code_revision, hardware_facts
 from rlvr_core.train.run_folder import RunFolder
@@ -300,11 +300,34 @@ def test_a_disk_that_does_not_take_it_is_the_environments_fault(folder):
     assert caught.value.code == "RLVR-T106"
 
 
-def test_lines_that_are_no_objects_are_unreadable(tmp_path):
-    file = tmp_path / "x.jsonl"
-    file.write_bytes(b'1\n{"a": 1}\n\n\xff\xfe\n[2]\n')
-    read = read_json_lines(file)
-    assert (read.records, read.unreadable) == ([{"a": 1}], 3)
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"1",
+        b"[2]",
+        b"\xff\xfe",
+        b'{"kind": "warn"',
+        b"[" * 100_000,
+        b'{"a": ' * 100_000,
+        b"{}",
+        b'{"kind": 1}',
+        b'{"kind": "warn", "step": "1"}',
+        b'{"kind": "warn", "step": NaN}',
+        b'{"kind": "warn", "step": -1}',
+    ],
+)
+def test_lines_that_hold_no_event_are_counted(tmp_path, line):
+    (tmp_path / "events.jsonl").write_bytes(b'{"kind": "warn"}\n\n' + line + b"\n")
+    read = read_log(tmp_path, "events.jsonl")
+    assert (read.records, read.unreadable) == ([{"kind": "warn"}], 1)
+
+
+@pytest.mark.parametrize("name", ["metrics.jsonl", "evals.jsonl", "events.jsonl"])
+def test_a_log_that_is_no_file_is_said(folder, name):
+    (folder.path / name).mkdir()
+    with pytest.raises(RunFolderError, match=f"{name} cannot be read") as caught:
+        read_run(folder.path)
+    assert caught.value.code == "RLVR-T104"
 
 
 def test_the_machine_and_the_revision_are_told(tmp_path):
