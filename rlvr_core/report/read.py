@@ -88,14 +88,13 @@ def read_run(path: Path) -> Run:
     """
     manifest = layout.read_manifest(path)
     metrics, evals, events = (read_log(path, name) for name in layout.LOGS)
-    stack = path / layout.stack_file(manifest)
     by_step = {line["step"]: line for line in metrics.records}
     by_split = {(line["step"], line["split"]): line for line in evals.records}
     tables = (path / layout.ROLLOUTS).glob("[0-9]*.parquet")
     return Run(
         path=path,
         manifest=manifest,
-        stack_yaml=stack.read_text("utf-8", "replace") if stack.exists() else "",
+        stack_yaml=_read_text(path / layout.stack_file(manifest)),
         metrics=[by_step[step] for step in sorted(by_step)],
         evals=sorted(by_split.values(), key=lambda line: line["step"]),
         events=events.records,
@@ -154,6 +153,14 @@ def _check_arms(run: Run, control: Run) -> None:
             cause=f"its manifest says that {run.control} gave its rewards",
             fix="give the run that its verifiers rewarded as RUN, and the control with --control",
         )
+
+
+def _read_text(file: Path) -> str:
+    """Return the text of a file, and an empty one where there is none."""
+    try:
+        return file.read_text("utf-8", "replace") if file.exists() else ""
+    except OSError as error:
+        raise layout.unreadable(file, str(error)) from error
 
 
 def _read_table(file: Path, columns: Sequence[str] | None) -> list[Record]:

@@ -322,8 +322,9 @@ def test_lines_that_hold_no_event_are_counted(tmp_path, line):
     assert (read.records, read.unreadable) == ([{"kind": "warn"}], 1)
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "evals.jsonl", "events.jsonl"])
-def test_a_log_that_is_no_file_is_said(folder, name):
+@pytest.mark.parametrize("name", ["metrics.jsonl", "evals.jsonl", "events.jsonl", "stack.yaml"])
+def test_what_is_no_file_is_said(folder, name):
+    (folder.path / name).unlink(missing_ok=True)
     (folder.path / name).mkdir()
     with pytest.raises(RunFolderError, match=f"{name} cannot be read") as caught:
         read_run(folder.path)
