@@ -126,3 +126,34 @@ def importing_torch() -> Iterator[None]:
         interrupts.ending_at_once(lambda: f"interrupted in {place}; nothing was written"),
     ):
         yield
+
+
+@contextmanager
+def hearing_interruptions() -> Iterator[None]:
+    """Raise `KeyboardInterrupt` for an error that something in this block has made of one.
+
+    Extension modules that are interrupted while they are imported raise an ImportError, for which
+    a plugin would be blamed.
+    """
+    is_interrupted = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+    is_ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if is_ours:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    except Exception as error:
+        if is_interrupted:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        if is_ours and signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

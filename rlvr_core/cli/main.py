@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from rlvr_core import __version__
 from rlvr_core.api.errors import EnvironmentFault, RlvrError, did_you_mean, exception_text
+from rlvr_core.cli.interrupts import hearing_interruptions
 from rlvr_core.monitors.tracker_outlet import close_all
 from rlvr_core.plugins.failures import is_out_of_memory
 from rlvr_core.train.sudden_end import end_process
@@ -146,7 +147,8 @@ def _run(arguments: list[str] | None) -> None:
     wants_traceback = "--debug" in given
     given = [argument for argument in given if argument != "--debug"]
     try:
-        app()(args=given, prog_name="rlvr")
+        with hearing_interruptions():
+            app()(args=given, prog_name="rlvr")
     except RlvrError as error:
         if wants_traceback:
             traceback.print_exception(error)

@@ -245,6 +245,22 @@ def test_an_interruption_that_a_library_makes_an_error_of_is_one(start, write_st
     assert manifest(out)["status"] == "interrupted"
 
 
+def test_an_interruption_that_an_import_makes_an_error_of_blames_no_plugin(
+    start, write_stack, tmp_path
+):
+    mark = tmp_path / "mark"
+    hold = {"at": "rlvr_core.plugins.ref:PluginRef._import", "mark": str(mark), "how": "disguise"}
+
+    run = start("train", write_stack(), "--out", tmp_path / "run", hold=hold)
+    assert run.comes_to(mark), run.said
+    run.send(signal.SIGINT)
+    code = run.wait(WITHIN_S)
+
+    assert code == 130, run.said
+    assert "error[" not in run.said
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_second_ctrl_c_ends_a_run_at_once(start, write_stack, tmp_path):
     out, mark = tmp_path / "run", tmp_path / "mark"
     hold = {"at": "rlvr_core.plugins.dispatch:Dispatcher.policy_loss", "mark": str(mark)}
