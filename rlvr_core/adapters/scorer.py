@@ -19,6 +19,7 @@ from rlvr_core.plugins.resolve import resolve_plugin
 from rlvr_core.verification.engine import VerifyEngine
 from rlvr_core.verification.given import parse_rows, refuse
 from rlvr_core.verification.health import VerifierHealth
+from rlvr_core.verification.machine import local_processes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ class Scorer:
                 self._running = VerifyEngine(
                     [(self._ref, PluginEntry.model_validate(entry))],
                     self._settings,
-                    local_processes=_local_processes(),
+                    local_processes=local_processes(),
                 )
             return self._running
 
@@ -189,12 +190,6 @@ def _as_row(completion: Completion) -> dict[str, Any]:
         "ground_truth": completion.ground_truth,
         "prompt": completion.prompt,
     }
-
-
-def _local_processes() -> int:
-    """Return how many processes a launcher such as torchrun started on this machine."""
-    told = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return max(1, int(told)) if told.isdecimal() else 1
 
 
 def _rebuilt(

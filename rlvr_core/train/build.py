@@ -31,6 +31,7 @@ from rlvr_core.train.replay import ReplayingVerifiers, Tape
 from rlvr_core.train.runtime import Controls, Runtime
 from rlvr_core.verification.engine import VerifyEngine
 from rlvr_core.verification.judge import Judge, raw_row
+from rlvr_core.verification.machine import local_processes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,7 @@ def open_runtime(
     engine = verify_engine or VerifyEngine(
         [(plugin.ref, plugin.entry) for plugin in verifiers],
         stack.verification,
-        local_processes=accelerator.num_processes,
+        local_processes=local_processes(),
         seed=stack.seed,
     )
     tape = Tape()

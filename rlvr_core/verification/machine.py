@@ -19,3 +19,10 @@ def memory_bytes() -> int | None:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return None
+
+
+def local_processes() -> int:
+    """Return how many processes a launcher such as torchrun started on this machine, else 1."""
+    # A launcher for one machine may tell the size of the world alone.
+    told = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("WORLD_SIZE", "")
+    return max(1, int(told)) if told.isdecimal() else 1
