@@ -153,8 +153,7 @@ def _parents() -> dict[int, int]:
     # So list again until there is no unknown process and none whose parent ended in the meantime.
     for _ in range(_LISTING_ROUNDS):
         known = parents.keys() | {0}
-        listed = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
-        unsettled = [p for p in listed if p not in ended and parents.get(p, -1) not in known]
+        unsettled = [p for p in _listed() if p not in ended and parents.get(p, -1) not in known]
         if not unsettled:
             break
         for pid in unsettled:
@@ -195,8 +194,19 @@ def _parents_by_ps() -> dict[int, int]:
 def _marked(token: str) -> list[int]:
     if not _PROC.is_dir():
         return []
-    others = [int(name) for name in os.listdir(_PROC) if name.isdigit()]
-    return [pid for pid in others if pid != os.getpid() and _carries(pid, token)]
+    found: list[int] = []
+    seen = {os.getpid()}
+    for _ in range(_LISTING_ROUNDS):  # as above
+        unseen = set(_listed()) - seen
+        if not unseen:
+            break
+        seen |= unseen
+        found += [pid for pid in unseen if _carries(pid, token)]
+    return found
+
+
+def _listed() -> list[int]:
+    return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
 
 
 def _carries(pid: int, token: str) -> bool:

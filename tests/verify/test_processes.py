@@ -15,7 +15,13 @@ import pytest
 from supervision import left_of, living_with, rows, wait_until
 
 from rlvr_core.api import FailureCategory
-from rlvr_core.verification.processes import descendants, kill_descendants, kill_tree
+from rlvr_core.verification.processes import (
+    TOKEN_NAME,
+    _marked,
+    descendants,
+    kill_descendants,
+    kill_tree,
+)
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 
@@ -249,9 +255,15 @@ time.sleep(60)
 
 
 @linux
-def test_a_process_that_makes_another_and_ends_while_we_look_does_not_hide_it(monkeypatch):
-    command = [sys.executable, "-c", HEIR]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as root:
+@pytest.mark.parametrize("how", ["by its parents", "by its mark"])
+def test_a_process_that_makes_another_and_ends_while_we_look_does_not_hide_it(monkeypatch, how):
+    token = str(uuid.uuid4())
+    with subprocess.Popen(
+        [sys.executable, "-c", HEIR],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, TOKEN_NAME: token} if how == "by its mark" else None,
+    ) as root:
         try:
             middle = int(root.stdout.readline())
             listdir = os.listdir
@@ -265,7 +277,11 @@ def test_a_process_that_makes_another_and_ends_while_we_look_does_not_hide_it(mo
                 return names
 
             monkeypatch.setattr(os, "listdir", listed_just_before_it_forked)
-            [heir] = descendants(root.pid)
+            if how == "by its parents":
+                found = descendants(root.pid)
+            else:
+                found = [pid for pid in _marked(token) if pid != root.pid]
+            [heir] = found
             assert heir != middle
         finally:
             kill_tree(root.pid)
