@@ -34,7 +34,10 @@ def demo(
         bool, typer.Option("--dry-run", help="Make the data, check everything, train nothing.")
     ] = False,
 ) -> None:
-    """Train SmolLM2-135M to do sums, with a control arm, and write a report. About 10 minutes."""
+    """Train SmolLM2-135M to do sums, with a control arm, and write a report.
+
+    Two cores take about 10 minutes if they compute in bfloat16, and half an hour if they do not.
+    """
     from rlvr_core.cli.console import make_console
     from rlvr_core.train.prepare import prepare
 

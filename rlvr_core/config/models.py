@@ -114,8 +114,9 @@ class TrainSection(Section):
     """Passes over each batch of rollouts."""
     micro_batch_tokens: Positive = 4096
     """Tokens, prompts included, in one forward pass at most; a larger group goes alone."""
-    precision: Literal["bf16", "fp32"] = "bf16"
-    """bf16: weights in float32, matrix products under autocast."""
+    precision: Literal["auto", "bf16", "fp32"] = "auto"
+    """bf16: weights in float32, matrix products under autocast; auto: bf16 on devices that compute
+    in it, fp32 on others."""
     layout: Literal["auto", "shared", "rows"] = "auto"
     """shared: the prompt of a group is computed once; rows: once for each rollout; auto: shared
     when a check on the loaded model shows equal results."""

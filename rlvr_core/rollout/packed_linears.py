@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlvr_core.rollout.precision import computes_bf16
+
 LEAST_WEIGHTS = 2**16
 """A layer smaller than this is over before its call is, and is left as it is."""
 
@@ -62,13 +64,12 @@ def _computed_in() -> torch.dtype:
 
 def _is_supported(dtype: torch.dtype) -> bool:
     """Tell whether this build of torch and this CPU have the kernels: they are not public."""
-    operations: Any = torch.ops.mkldnn
     if not torch.backends.mkldnn.is_available() or not hasattr(
-        operations, "_reorder_linear_weight"
+        torch.ops.mkldnn, "_reorder_linear_weight"
     ):
         return False
     return dtype is torch.float32 or (
-        dtype is torch.bfloat16 and operations._is_mkldnn_bf16_supported()
+        dtype is torch.bfloat16 and computes_bf16(torch.device("cpu"))
     )
 
 

@@ -79,15 +79,16 @@ def open_engine(
             cause=exception_text(exc),
             fix="install vLLM into an environment of its own, with the versions that it wants",
         ) from exc
-    with closing(VllmEngine(model, stop_ids=stop_ids, **vllm_options(stack))) as engine:
+    options = vllm_options(stack, accelerator)
+    with closing(VllmEngine(model, stop_ids=stop_ids, **options)) as engine:
         yield engine
 
 
-def vllm_options(stack: Stack) -> dict[str, Any]:
+def vllm_options(stack: Stack, accelerator: Accelerator) -> dict[str, Any]:
     """Return what a stack says about vLLM, as arguments of `VllmEngine`."""
     return {
         "max_rows": stack.rollout.max_rows,
-        "precision": stack.train.precision,
+        "precision": "bf16" if accelerator.mixed_precision == "bf16" else "fp32",
         "kv_cache_bytes": int(stack.rollout.vllm.kv_cache_gib * 2**30),
         "eager": stack.rollout.vllm.eager,
     }

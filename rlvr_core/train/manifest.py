@@ -98,7 +98,7 @@ def hardware_facts() -> dict[str, Json]:
 def computation_facts(runtime: Runtime) -> dict[str, Json]:
     """Return how the model is computed, which libraries choose by what they find."""
     model = runtime.policy.model
-    is_bf16 = runtime.stack.train.precision == "bf16"
+    is_bf16 = runtime.accelerator.mixed_precision == "bf16"
     engine = runtime.stack.rollout.engine
     return {
         "engine": engine,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+import torch
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs, parse_flag_from_env
+from torch.accelerator import current_accelerator
 
 from rlvr_core.api.errors import RunEndedError, StackError, exception_text, listed
 from rlvr_core.config.models import Stack
+from rlvr_core.rollout.precision import computes_bf16
 from rlvr_core.train.noticeboard import Noticeboard
 from rlvr_core.train.place import Place
 from rlvr_core.train.watch import Watch
@@ -42,7 +45,7 @@ def make_accelerator(stack: Stack) -> Accelerator:
     timeout = timedelta(seconds=2 * stack.train.process_timeout_s + 60)
     try:
         return Accelerator(
-            mixed_precision="bf16" if stack.train.precision == "bf16" else "no",
+            mixed_precision=_mixed_precision(stack),
             kwargs_handlers=[InitProcessGroupKwargs(timeout=timeout)],
         )
     except (RuntimeError, OSError) as exc:
@@ -53,6 +56,20 @@ def make_accelerator(stack: Stack) -> Accelerator:
             fix="look at the output of the other processes, and at what the launcher was told "
             "about addresses and ports",
         ) from exc
+
+
+def _mixed_precision(stack: Stack) -> str:
+    """Return the precision of matrix products, as Accelerate names it."""
+    asked = stack.train.precision
+    if asked == "auto":
+        asked = "bf16" if computes_bf16(_device()) else "fp32"
+    return "bf16" if asked == "bf16" else "no"
+
+
+def _device() -> torch.device:
+    """Return the device that Accelerate will take."""
+    found = None if parse_flag_from_env("ACCELERATE_USE_CPU") else current_accelerator(True)
+    return found or torch.device("cpu")
 
 
 def meet(accelerator: Accelerator, place: Place) -> None:

@@ -13,6 +13,7 @@ from accelerate import Accelerator
 from rlvr_core.api.verdicts import Json
 from rlvr_core.models.source import loading, resolve_model
 from rlvr_core.plugins.plan import resolved_yaml
+from rlvr_core.rollout.precision import computes_bf16
 from rlvr_core.rollout.tokens import PromptTokenizer, stop_ids
 from rlvr_core.train.build import load_model, open_runtime
 from rlvr_core.train.engines import require_engine
@@ -161,6 +162,12 @@ def _note_computation(run: Run, say: Callable[[str], None]) -> None:
         f"computing on {facts['device']} with {facts['attention']} attention, weights in "
         f"{facts['weights']}, products in {facts['matrix_products']}"
     )
+    device = run.runtime.accelerator.device
+    if facts["matrix_products"] == "bfloat16" and not computes_bf16(device):
+        say(
+            f"this {device.type} only imitates bfloat16, which takes many times as long as "
+            "float32: train.precision=auto avoids that"
+        )
     if run.runtime.accelerator.is_main_process:
         run.folder.update_manifest(computation=facts)
 

@@ -82,7 +82,7 @@ WORDING = {
     ("rate: 1e-6", "rate: 0"): "train.learning_rate: must be greater than 0, got 0",
     ("rate: 1e-6", "rate: .inf"): "train.learning_rate: must be a finite number",
     ("rate: 1e-6", "rate: 1e-6\n  precision: bf61"): (
-        "train.precision: must be 'bf16' or 'fp32' (did you mean 'bf16'?), got 'bf61'"
+        "train.precision: must be 'auto', 'bf16' or 'fp32' (did you mean 'bf16'?), got 'bf61'"
     ),
     ("model: smollm2", "model: 3"): "model: must be a string, got 3; put it in quotes",
     ("model: smollm2", "model: ''"): "model: must not be empty",

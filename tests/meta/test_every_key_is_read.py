@@ -18,6 +18,7 @@ from rlvr_core.verification.health import MIN_ERRORS, Record
 
 pytest.importorskip("torch")
 
+from accelerate import Accelerator
 from rich.console import Console
 
 from rlvr_core.cli.plan import print_plan
@@ -85,7 +86,7 @@ def keys_read(tmp_path_factory, tiny_model):
         print_plan(prepared, Console(file=io.StringIO()), as_json=False)
         train(prepared, folder / "run")
         prepare(stack, splits=["gate"])
-        vllm_options(prepared.resolved.stack)
+        vllm_options(prepared.resolved.stack, Accelerator(mixed_precision="no"))
         break_a_verifier(prepared.resolved.stack.verification)
     return read
 

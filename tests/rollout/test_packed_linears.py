@@ -7,6 +7,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from rlvr_core.rollout.packed_linears import LEAST_WEIGHTS, packed_linears  # noqa: E402
+from rlvr_core.rollout.precision import computes_bf16  # noqa: E402
 
 ROWS = 16
 
@@ -50,7 +51,7 @@ def test_products_are_those_of_the_layer(layers, name, shape):
 
 
 def test_products_under_autocast_have_its_precision(layers):
-    if not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if not computes_bf16(torch.device("cpu")):
         pytest.skip("this CPU has no bfloat16 kernels")
     inputs = torch.randn(ROWS, 1, 256)
     with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16):
