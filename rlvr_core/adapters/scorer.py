@@ -14,8 +14,9 @@ from rlvr_core.adapters.ground_truth import GroundTruthReader
 from rlvr_core.api.errors import DataError, PluginError, RlvrError, StackError
 from rlvr_core.api.plugin import Family, Verifier
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
-from rlvr_core.config.models import OnTimeout, PluginEntry, VerificationSection
+from rlvr_core.config.models import OnTimeout, PluginEntry
 from rlvr_core.plugins.resolve import resolve_plugin
+from rlvr_core.verification.api import supervision
 from rlvr_core.verification.engine import VerifyEngine
 from rlvr_core.verification.given import parse_rows, refuse
 from rlvr_core.verification.health import VerifierHealth
@@ -66,9 +67,7 @@ class Scorer:
         on_timeout: OnTimeout = "mask",
     ) -> None:
         self._arguments = (verifier, config, workers, timeout_s, on_timeout)
-        self._settings = VerificationSection(
-            workers=workers, timeout_s=timeout_s, on_timeout=on_timeout
-        )
+        self._settings = supervision(workers=workers, timeout_s=timeout_s, on_timeout=on_timeout)
         self._ref = resolve_plugin(Family.VERIFIERS, verifier, config or {})
         cls = self._ref.load_class()
         if not issubclass(cls, Verifier):

@@ -146,11 +146,25 @@ def _described(facts: dict[str, Json]) -> str:
 def _fields(schema: dict[str, Json]) -> list[str]:
     lines = []
     for name, field in schema.get("properties", {}).items():
-        kind = field.get("type") or field.get("enum") or "see --json"
+        kind = _kind(field)
         default = f" = {json.dumps(field['default'])}" if "default" in field else ""
+        if name in schema.get("required", []):
+            default = " (required)"
         note = field.get("description", "")
         lines.append(f"  {name}: {kind}{default}{'  ' + note if note else ''}")
     return lines or ["  (none)"]
+
+
+def _kind(field: dict[str, Json]) -> str:
+    """Return the values of a field in short, such as ``number or null``."""
+    options = field.get("anyOf") or field.get("oneOf")
+    if options:
+        return " or ".join(dict.fromkeys(map(_kind, options)))
+    if "enum" in field:
+        return " | ".join(json.dumps(value) for value in field["enum"])
+    if field.get("type") == "array" and "type" in field.get("items", {}):
+        return f"array of {field['items']['type']}"
+    return str(field.get("type") or "see --json")
 
 
 def _print_columns(lines: Sequence[Sequence[str]]) -> None:

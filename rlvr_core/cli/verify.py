@@ -119,6 +119,15 @@ def _has_expected(lines: Sequence[Mapping[str, Any]]) -> bool:
     return any("expected" in line for line in lines)
 
 
+def _in_short(diagnostics: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return diagnostics with the line where a verifier broke in place of its traceback."""
+    frames = diagnostics.get("traceback")
+    if not (isinstance(frames, list) and frames):
+        return diagnostics
+    rest = {key: value for key, value in diagnostics.items() if key != "traceback"}
+    return {"at": Path(str(frames[-1])).name, **rest}
+
+
 def _print_table(lines: Sequence[Mapping[str, Any]]) -> None:
     """Print one line a row; in a terminal that is too narrow, diagnostics are cut."""
     from rich.box import SIMPLE_HEAD
@@ -138,7 +147,7 @@ def _print_table(lines: Sequence[Mapping[str, Any]]) -> None:
     table.add_column("diagnostics")
     for line in lines[:_SHOWN_ROWS]:
         cells = [_cell(line.get(name)) for name in names]
-        shown = [f"{key}: {value}" for key, value in line["diagnostics"].items()]
+        shown = [f"{key}: {value}" for key, value in _in_short(line["diagnostics"]).items()]
         diagnostics = " ".join("; ".join(shown).split())
         # Of the columns this one alone may shrink; its text is cut then, never wrapped.
         last = Text(shortened(diagnostics, _SHOWN_CHARACTERS), no_wrap=True, overflow="ellipsis")

@@ -15,6 +15,7 @@ from rlvr_core.api.verdicts import Json
 from rlvr_core.config.models import DataSource
 from rlvr_core.data.hub import hub_records, is_hub_path
 
+_OTHER_TABLES = (".csv", ".tsv", ".xls", ".xlsx")
 _PARQUET_MAGIC = b"PAR1"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _COLUMNS_WITH_JSON = ("verifier", "metadata")
@@ -83,6 +84,9 @@ def _file(path: Path, split: str) -> Iterator[Record]:
             yield from _records_of_table(_parquet_rows(path), str(path))
         elif head[:2] in _UTF16_MARKS:
             raise _unreadable(path, split, "it is UTF-16 text", "save it as UTF-8")
+        elif path.suffix.lower() in _OTHER_TABLES:
+            fix = "write JSON lines, one object a row, or a parquet file"
+            raise _unreadable(path, split, f"{path.suffix} files are not read", fix)
         else:
             yield from _json_lines(path)
     except OSError as error:
@@ -109,6 +113,10 @@ def _json_lines(path: Path) -> Iterator[Record]:
             try:
                 yield Record(line, where, _parse(raw))
             except _BadLineError as error:
+                if line == 1 and raw.lstrip().startswith(b"["):
+                    problem = "is one JSON array; write one object a line, without [ ] and commas"
+                    yield Record(line, str(path), problem=problem)
+                    return
                 yield Record(line, where, problem=str(error))
 
 

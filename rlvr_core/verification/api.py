@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from rlvr_core.api.errors import RlvrError, StackError
 from rlvr_core.api.plugin import Family
 from rlvr_core.api.verdicts import Json, Verdict
@@ -28,11 +30,30 @@ def verify(
     on_timeout: OnTimeout = "mask",
 ) -> list[Verdict]:
     """Return one verdict a row, in order; see `rlvr_core.verify`."""
-    settings = VerificationSection(
+    settings = supervision(
         workers=workers, timeout_s=timeout_s, on_timeout=on_timeout, max_error_rate=1.0
     )
     labelled = [(f"row {number}", row) for number, row in enumerate(rows, 1)]
     return verify_labelled(plugin, labelled, config or {}, settings)
+
+
+def supervision(**given: Any) -> VerificationSection:
+    """Return the settings of supervised verification, given by a caller in Python.
+
+    Raises:
+        StackError: RLVR-S106, one of them is not allowed.
+    """
+    try:
+        return VerificationSection(**given)
+    except ValidationError as exc:
+        from rlvr_core.config.wording import problems_of, said_of
+
+        raise StackError(
+            "RLVR-S106",
+            "these arguments are not allowed",
+            cause="\n".join(said_of(problems_of(exc, VerificationSection))),
+            fix="give other values, or leave them out",
+        ) from None
 
 
 def verify_labelled(

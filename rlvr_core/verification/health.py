@@ -109,4 +109,7 @@ def quantile(ordered: list[float], share: float) -> float:
 def _shown(row: RawRow, verdict: Verdict) -> str:
     failure = verdict.failure.value if verdict.failure else ""
     message = str(verdict.diagnostics.get("message", ""))[:300]
-    return f"row {row.id!r}: {failure}: {message}\n  completion {shortened(row.completion, 120)!r}"
+    frames = verdict.diagnostics.get("traceback")
+    where = f"\n  at {frames[-1]}" if isinstance(frames, list) and frames else ""
+    completion = shortened(row.completion, 120)
+    return f"row {row.id!r}: {failure}: {message}{where}\n  completion {completion!r}"

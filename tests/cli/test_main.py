@@ -218,6 +218,25 @@ def test_a_plugin_is_shown_with_its_own_summary_and_not_that_of_its_package(rlvr
     )
 
 
+def test_settings_are_shown_with_their_types_and_what_is_required(rlvr: Run) -> None:
+    _, output, _ = rlvr("plugins", "show", "math-sympy", "--load")
+
+    lines = [line.strip() for line in output.splitlines()]
+    assert any(line.startswith("answer: string or integer or number or array of") for line in lines)
+    assert any(line.startswith("answer:") and "(required)" in line for line in lines)
+    assert not any(line.endswith("see --json") for line in lines)
+
+
+def test_a_verifier_that_breaks_is_shown_with_the_line_where_it_did(rlvr: Run, tmp_path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"completion": "a", "ground_truth": {"answer": "a"}}\n')
+    (tmp_path / "broken.py").write_text("def reward(completion):\n    return 1 / 0\n")
+    rows, function = tmp_path / "rows.jsonl", tmp_path / "broken.py"
+
+    _, output, _ = rlvr("verify", "python", str(rows), "--config", f"function={function}:reward")
+
+    assert "broken.py:2 in reward" in output
+
+
 def test_the_installed_command_is_this_one() -> None:
     commands = {
         entry.name: entry.value

@@ -143,3 +143,20 @@ def test_code_that_a_sandbox_is_meant_to_run_is_no_source_to_execute(
     verifier = {"type": "code-docker", "tests": ["assert True"], key: text}
     [row] = load(lines(good(verifier=verifier)))
     assert row.ground_truth[key] == text
+
+
+@pytest.mark.parametrize("text", ["[\n{0},\n{0}\n]\n", "[{0},\n{0}]\n", " [\n  {0}\n]"])
+def test_a_file_that_is_one_array_is_said_once(tmp_path, text):
+    file = tmp_path / "train.json"
+    file.write_text(text.replace("{0}", json.dumps(good())))
+    with pytest.raises(DataError) as caught:
+        load(file)
+    [message] = messages(caught.value)
+    assert "is one JSON array; write one object a line" in message
+
+
+def test_a_table_of_another_kind_is_not_read_as_json_lines(tmp_path):
+    (tmp_path / "train.csv").write_text("prompt,answer\n1+1,2\n")
+    with pytest.raises(DataError, match=r"\.csv files are not read") as caught:
+        load(tmp_path / "train.csv")
+    assert caught.value.code == "RLVR-D101"

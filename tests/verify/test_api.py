@@ -9,6 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 import rlvr_core
+from rlvr_core.adapters.scorer import Scorer
 from rlvr_core.api import DataError, FailureCategory, PluginError, StackError, Status
 from rlvr_core.cli.verify import verify
 
@@ -102,6 +103,25 @@ def test_the_deadline_and_what_follows_it_can_be_chosen():
         "fixture-tricky", given("sleep"), timeout_s=0.3, on_timeout="fail"
     )
     assert verdict.failure is FailureCategory.RESOURCE_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"workers": 0}, "workers: must be at least 1, got 0"),
+        ({"timeout_s": -1}, "timeout_s: must be greater than 0, got -1"),
+        ({"on_timeout": "skip"}, "on_timeout: must be 'mask' or 'fail', got 'skip'"),
+    ],
+)
+def test_arguments_that_are_not_allowed_are_named(arguments, said):
+    for call in (
+        lambda: rlvr_core.verify("fixture-tricky", given("yes"), **arguments),
+        lambda: Scorer("fixture-tricky", **arguments),
+    ):
+        with pytest.raises(StackError) as caught:
+            call()
+        assert caught.value.code == "RLVR-S106"
+        assert said in str(caught.value)
 
 
 def test_faults_of_others_are_attributed():

@@ -31,7 +31,10 @@ INVARIANCES: Mapping[str, Callable[[str], str]] = {
 def golden(subject: Subject) -> Finding:
     """Hold the verdicts on golden cases against the scores that they expect."""
     if not subject.cases:
-        return failed("there are no golden cases; write them to golden.jsonl beside pyproject.toml")
+        return failed(
+            "there are no golden cases; write them to golden.jsonl beside pyproject.toml, and name "
+            "that folder with --project where the plugin was not installed from it"
+        )
     wrong = []
     passing = failing = near = 0
     for case in subject.cases:
