@@ -162,7 +162,9 @@ def load_function(place: str) -> Callable[..., Any]:
         raise ValueError("must be written `path.py:function` or `module:function`")
     path = source_path(place)
     if path is not None and not path.is_file():
-        raise ValueError(f"there is no file {path}")
+        raise ValueError(
+            f"there is no file {path}; the path starts in the folder that rlvr runs in"
+        )
     try:
         module = importlib.import_module(module_name) if path is None else _of_file(path)
     except (Exception, SystemExit) as exc:

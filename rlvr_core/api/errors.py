@@ -116,9 +116,9 @@ class RlvrError(Exception):
 
     def render(self) -> str:
         """Return the message as people read it: a headline, then one labelled line each."""
-        headline = f"error[{self.code}] {self.message}"
-        if self.party:
-            headline += f"  ({self.party})"
+        first, *others = self.message.split("\n")
+        party = f"  ({self.party})" if self.party else ""
+        headline = "\n".join([f"error[{self.code}] {first}{party}", *others])
         labelled = (
             ("from", self.origin),
             ("cause", self.cause),

@@ -27,7 +27,8 @@ def check(stack: StackPath, overrides: Overrides = None, as_json: AsJson = False
         typer.echo(json.dumps({"ok": True, "stack": str(stack), "plugins": plugins}))
         return
     plural = "" if len(named) == 1 else "s"
-    typer.echo(f"{stack}: ok, {len(named)} plugin{plural} named and loaded")
+    loaded = f"{len(named)} plugin{plural} named and loaded"
+    typer.echo(f"{stack}: ok, {loaded}; model and data were not looked at")
 
 
 def show(stack: StackPath, overrides: Overrides = None, as_json: AsJson = False) -> None:

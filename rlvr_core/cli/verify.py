@@ -54,6 +54,12 @@ def verify(
 
     settings = VerificationSection(workers=workers, timeout_s=timeout_s, max_error_rate=1.0)
     rows, problems = _read(file)
+    if not rows and not problems:
+        raise DataError(
+            "RLVR-D102",
+            f"there are no rows in {_name(file)}",
+            fix="write one JSON object a line, with completion and ground_truth",
+        )
     verdicts = verify_labelled(
         plugin, rows, plugin_settings(config or []), settings, origin=_name(file), problems=problems
     )

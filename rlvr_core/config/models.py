@@ -205,7 +205,7 @@ class Stack(Section):
     schema_version: Literal[1] = 1
     """Version of this file format."""
     model: PathText
-    """A folder, a hub id, or the built-in name ``smollm2``."""
+    """A folder (relative to the stack file), a hub id, or the built-in name ``smollm2``."""
     seed: int = Field(default=0, ge=0, lt=2**63)
     """Every random draw of the run is keyed by it."""
     data: DataSection

@@ -19,6 +19,7 @@ from rlvr_core.data.route import Routes
 from rlvr_core.data.rows import RowReader
 
 SHOWN_PROBLEMS = 20
+_SHOWN_PLACES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,16 @@ def read_split(
 def rows_error(problems: Sequence[RowProblem]) -> DataError:
     """Return one error that shows the first problems and counts all."""
     count = len({problem.where for problem in problems})
-    lines = [f"{problem.where}: {problem.message}" for problem in problems[:SHOWN_PROBLEMS]]
-    if len(problems) > SHOWN_PROBLEMS:
-        lines.append(f"… and {len(problems) - SHOWN_PROBLEMS} more")
+    alike: dict[str, list[str]] = {}
+    for problem in problems:
+        alike.setdefault(problem.message, []).append(problem.where)
+    lines = []
+    for message, wheres in list(alike.items())[:SHOWN_PROBLEMS]:
+        more = f" and {len(wheres) - _SHOWN_PLACES} more" if len(wheres) > _SHOWN_PLACES else ""
+        lines.append(f"{', '.join(wheres[:_SHOWN_PLACES])}{more}: {message}")
+    if len(alike) > SHOWN_PROBLEMS:
+        rest = sum(map(len, list(alike.values())[SHOWN_PROBLEMS:]))
+        lines.append(f"… and {rest} more")
     return DataError(
         "RLVR-D102",
         f"{count} {'row is' if count == 1 else 'rows are'} not usable",

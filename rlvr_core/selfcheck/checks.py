@@ -124,7 +124,7 @@ CHECKS = (
         blank,
         (),
         "judge a completion of white space with the lowest score (rlvr_core.api.FailureCategory "
-        "NO_ANSWER), before anything else is looked at",
+        "NO_ANSWER; a reward function returns 0), before anything else is looked at",
     ),
 )
 """In the order in which they are made: the cheapest first, so that a broken plugin shows early."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from rlvr_core.api.errors import DataError
@@ -90,6 +91,9 @@ def _faults(row: Any) -> Iterable[str]:
         value = row.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
             yield f"{key}: expected {name}, got {_kind(value)}"
+    if "expected" not in row:
+        meant = get_close_matches("expected", [str(key) for key in row], n=1, cutoff=0.85)
+        yield from (f"{key}: unknown key; did you mean 'expected'?" for key in meant)
     if not _is_finite(row.get("expected")):
         yield "expected: must be a finite number"
     if _depth_exceeds(row, _MAX_DEPTH):

@@ -8,10 +8,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ValidationError
 
-from rlvr_core.api.errors import EnvironmentFault, exception_text, unknown_kind
+from rlvr_core.api.errors import EnvironmentFault, exception_text
 from rlvr_core.api.plugin import RowVerifier, Verifier, VerifyBatch, VerifyRow
 from rlvr_core.api.rollouts import FinishReason
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
@@ -121,7 +120,7 @@ class Grader:
                 None,
                 FailureCategory.BAD_GROUND_TRUTH,
                 None,
-                {"message": _problems(exc)},
+                {"message": _problems(exc, self._verifier.GroundTruth)},
                 0.0,
             )
         return VerifyRow(
@@ -163,18 +162,11 @@ def _broken(exc: BaseException, latency_s: float, printed: str) -> bytes:
     return encode(Status.ERROR, None, failure, None, diagnostics, latency_s)
 
 
-def _problems(exc: ValidationError) -> str:
-    lines = [
-        f"{'.'.join(map(str, error['loc'])) or 'ground truth'}: {_problem(error)}"
-        for error in exc.errors(include_url=False, include_input=False)
-    ]
-    return _cut("; ".join(lines), 900)
+def _problems(exc: ValidationError, model: type[BaseModel]) -> str:
+    # Here and not above: it imports readers of stack files, which few workers ever need.
+    from rlvr_core.config.wording import problems_of, said_of
 
-
-def _problem(error: ErrorDetails) -> str:
-    if error["type"] == "union_tag_invalid":
-        return unknown_kind(error["ctx"]["tag"], error["ctx"]["expected_tags"])
-    return error["msg"].removeprefix("Value error, ")
+    return _cut("; ".join(said_of(problems_of(exc, model), "ground truth")), 900)
 
 
 def _cut(text: str, most_bytes: int) -> str:

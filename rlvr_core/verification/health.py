@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from rlvr_core.api.errors import PluginError, shortened
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
 from rlvr_core.config.models import VerificationSection
+from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.verification.plan import Instance
 from rlvr_core.verification.rows import RawRow
 
@@ -95,10 +98,22 @@ class Record:
             f"{settings.error_window} may",
             origin=f"{instance.ref.blame}, verdicts of version {instance.version}",
             cause=f"the last ones:\n{shown}",
-            fix=f"try such a row with `rlvr verify {instance.ref.plugin} FILE`; raise "
+            fix=f"try such a row with `{_command(instance.ref)}`; raise "
             "verification.max_error_rate only if masking these rows is what you want",
             report=instance.ref.report_url,
         )
+
+
+def _command(ref: PluginRef) -> str:
+    """Return the command that judges the rows of a file as this instance does."""
+    settings = [
+        f"--config {shlex.quote(f'{key}={_as_given(value)}')}" for key, value in ref.config.items()
+    ]
+    return " ".join(["rlvr verify", ref.plugin, "FILE", *settings])
+
+
+def _as_given(value: Json) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def quantile(ordered: list[float], share: float) -> float:

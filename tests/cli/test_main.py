@@ -227,6 +227,15 @@ def test_settings_are_shown_with_their_types_and_what_is_required(rlvr: Run) -> 
     assert not any(line.endswith("see --json") for line in lines)
 
 
+def test_a_file_without_rows_is_no_success(rlvr: Run, tmp_path) -> None:
+    (tmp_path / "rows.jsonl").write_text("\n")
+
+    code, _, errors = rlvr("verify", "exact-match", str(tmp_path / "rows.jsonl"))
+
+    assert code == 2
+    assert "there are no rows in" in errors
+
+
 def test_a_verifier_that_breaks_is_shown_with_the_line_where_it_did(rlvr: Run, tmp_path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"completion": "a", "ground_truth": {"answer": "a"}}\n')
     (tmp_path / "broken.py").write_text("def reward(completion):\n    return 1 / 0\n")

@@ -105,6 +105,17 @@ def test_the_deadline_and_what_follows_it_can_be_chosen():
     assert verdict.failure is FailureCategory.RESOURCE_LIMIT
 
 
+def test_a_misspelt_expectation_is_not_overlooked():
+    row = {"completion": "yes", "ground_truth": {"answer": "yes"}, "expcted": 1}
+    with pytest.raises(DataError, match="expcted: unknown key; did you mean 'expected'") as caught:
+        rlvr_core.verify("fixture-tricky", [row])
+    assert caught.value.code == "RLVR-D102"
+    del row["expcted"]
+    row["source"] = "of somebody"
+    [verdict] = rlvr_core.verify("fixture-tricky", [row])
+    assert verdict.score == 1.0
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

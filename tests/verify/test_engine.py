@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import psutil
 import pytest
-from supervision import rows, wait_until
+from supervision import entry, reference, rows, wait_until
 
 from rlvr_core.api import PluginError, StackError, Status
+from rlvr_core.config.models import VerificationSection
 from rlvr_core.verification import plan
+from rlvr_core.verification.engine import VerifyEngine
 
 
 def test_verdicts_come_in_the_order_asked_for(make_engine):
@@ -77,6 +79,17 @@ def test_too_many_errors_stop_the_run_and_name_the_plugin_and_three_rows(make_en
     assert text.count("ValueError: because") == 3
     assert text.count("completion 'raise because'") == 3
     assert "'r15'" in text
+
+
+def test_the_command_that_is_advised_has_the_settings_of_the_verifier(tmp_path):
+    log = str(tmp_path / "a b.log")
+    ref = reference("Tricky", name="mine", log=log)
+    engine = VerifyEngine(
+        [(ref, entry(ref))], VerificationSection(max_error_rate=0.05, error_window=32)
+    )
+    with engine, pytest.raises(PluginError) as caught:
+        engine.judge("mine", rows(["yes"] * 8 + ["raise because"] * 8))
+    assert f"`rlvr verify tricky FILE --config 'log={log}'`" in caught.value.fix
 
 
 def test_few_errors_stop_nothing(make_engine):
