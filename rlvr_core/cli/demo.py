@@ -39,9 +39,12 @@ def demo(
     Two cores take about 10 minutes if they compute in bfloat16, and half an hour if they do not.
     """
     from rlvr_core.cli.console import make_console
+    from rlvr_core.cli.train import require_train_extra
     from rlvr_core.train.prepare import prepare
 
     console = make_console()
+    if not dry_run:
+        require_train_extra()
     folder = _free(out)
     stack = lay_out(folder, seed, recipe)
     verifier = prepare(stack)
@@ -53,7 +56,19 @@ def demo(
         return
     steps = max(1, int(verifier.resolved.stack.train.steps * CONTROL_SHARE))
     control = prepare(stack, [f"train.steps={steps}", "control=control-random"])
-    _train_both(verifier, control, folder)
+    try:
+        _train_both(verifier, control, folder)
+    except KeyboardInterrupt:
+        missing = (
+            ""
+            if (folder / "control").exists()
+            else (
+                f"rlvr train {stack} --out {folder / 'control'} train.steps={steps} "
+                "control=control-random, and "
+            )
+        )
+        typer.echo(f"then {missing}rlvr report {folder} complete the demo", err=True)
+        raise
     _report(folder, console)
 
 
