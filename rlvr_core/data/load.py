@@ -100,8 +100,7 @@ def rows_error(problems: Sequence[RowProblem]) -> DataError:
         alike.setdefault(problem.message, []).append(problem.where)
     lines = []
     for message, wheres in list(alike.items())[:SHOWN_PROBLEMS]:
-        more = f" and {len(wheres) - _SHOWN_PLACES} more" if len(wheres) > _SHOWN_PLACES else ""
-        lines.append(f"{', '.join(wheres[:_SHOWN_PLACES])}{more}: {message}")
+        lines.append(f"{_places(wheres)}: {message}")
     if len(alike) > SHOWN_PROBLEMS:
         rest = sum(map(len, list(alike.values())[SHOWN_PROBLEMS:]))
         lines.append(f"… and {rest} more")
@@ -111,6 +110,14 @@ def rows_error(problems: Sequence[RowProblem]) -> DataError:
         cause="\n".join(lines),
         fix="correct these rows; `rlvr data check` looks at data without training",
     )
+
+
+def _places(wheres: Sequence[str]) -> str:
+    """Return ``train.jsonl:2, :4, :5 and 3 more``."""
+    file = wheres[0].rpartition(":")[0]
+    others = [where.removeprefix(file) for where in wheres[1:_SHOWN_PLACES]]
+    more = f" and {len(wheres) - _SHOWN_PLACES} more" if len(wheres) > _SHOWN_PLACES else ""
+    return ", ".join([wheres[0], *others]) + more
 
 
 def content_hash(rows: Iterable[Row]) -> str:

@@ -137,8 +137,7 @@ def test_rows_with_the_same_fault_are_one_line(lines: Lines) -> None:
     with pytest.raises(DataError, match="33 rows are not usable") as caught:
         load(path)
     [found] = messages(caught.value)
-    assert found.count("train.jsonl:") == 3
-    assert " and 30 more: not JSON: " in found
+    assert "train.jsonl:1, :2, :3 and 30 more: not JSON: " in found
 
 
 @pytest.mark.parametrize(

@@ -171,7 +171,7 @@ def test_bad_rows_are_reported_per_member_with_their_lines(write_stack, tmp_path
 
     text = caught.value.cause
     assert "train.jsonl:1:" not in text
-    assert "train.jsonl:2: verifier.judge.steps is required, and missing" in text
+    assert "train.jsonl:2, :5: verifier.judge.steps is required, and missing" in text
     assert "train.jsonl:3: verifier.exact-match.answer" in text
     assert "train.jsonl:3: verifier.judge.steps must be a list" in text
     assert "train.jsonl:4: verifier.exact-match.anwser unknown key; did you mean 'answer'?" in text
