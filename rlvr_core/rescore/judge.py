@@ -21,7 +21,7 @@ from rlvr_core.plugins.resolve import resolve_plugin
 from rlvr_core.records import layout
 from rlvr_core.report.read import Record, Run
 from rlvr_core.rescore.result import Rescored, Stored
-from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine, judges_nothing
 from rlvr_core.verification.rows import RawRow
 
 NO_VERDICT = "were never judged in the run"
@@ -87,11 +87,7 @@ def rescore(
     with VerifyEngine(pairs, settings, seed=stack.seed) as engine:
         unable = [name for name in refs if name not in engine.verifiers]
         if unable:
-            raise StackError(
-                "RLVR-V103",
-                f"{listed(unable)} does not judge completions",
-                fix="name a plugin that `rlvr plugins list` shows as a verifier of rows",
-            )
+            raise judges_nothing(unable[0], refs[unable[0]].blame)
         for step in steps:
             asked: dict[str, list[_Question]] = {}
             for question in _questions(run, step, refs, given, result):

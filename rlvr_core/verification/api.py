@@ -16,7 +16,7 @@ from rlvr_core.config.models import OnTimeout, PluginEntry, VerificationSection
 from rlvr_core.plugins.index import PluginIndex
 from rlvr_core.plugins.ref import PluginRef
 from rlvr_core.plugins.resolve import resolve_plugin
-from rlvr_core.verification.engine import VerifyEngine
+from rlvr_core.verification.engine import VerifyEngine, judges_nothing
 from rlvr_core.verification.given import GivenRow, parse_rows, refuse
 
 
@@ -90,12 +90,7 @@ def verify_labelled(
     entries = [(ref, _entry(ref)) for ref in variants.values()]
     with VerifyEngine(entries, settings) as engine:
         if not engine.verifiers:
-            raise StackError(
-                "RLVR-V103",
-                f"plugin {plain_name!r} does not judge completions",
-                origin=entries[0][0].blame,
-                fix="name a plugin that `rlvr plugins list` shows as a verifier of rows",
-            )
+            raise judges_nothing(plain_name, entries[0][0].blame)
         names = [variants[_key(row.config)].name for row in given]
         for name, row in zip(names, given, strict=True):
             engine.submit(name, row.raw)

@@ -262,3 +262,19 @@ class VerifyEngine:
             raise RuntimeError("the verification thread ended") from pump.crash
         if self._is_closed:
             raise RuntimeError("the verification engine is closed")
+
+
+def judges_nothing(plugin: str, blame: str) -> StackError:
+    """Return the error that a plugin was asked for verdicts and gives none.
+
+    Args:
+        plugin: Its name.
+        blame: Its distribution and version.
+    """
+    return StackError(
+        "RLVR-V103",
+        f"plugin {plugin!r} does not judge completions",
+        origin=blame,
+        fix="name a verifier that has the hook rlvr_verify; `rlvr plugins show NAME --load` lists "
+        "the hooks of one",
+    )
